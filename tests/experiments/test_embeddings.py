@@ -1,10 +1,8 @@
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
 import pytest
-from trained import labelproof
+from trained import refusal, succeed
 
 from labelproof.experiments.embeddings import (
     Embedding,
@@ -41,17 +39,10 @@ def test_embeddings_are_kept_and_drawn_without_weights(tmp_path: Path) -> None:
         *(("CE", "none"), ("CE", "symmetric:0.2"), ("CE", "symmetric:0.8")),
         ("CE+SR", "symmetric:0.2"),
     ]
-    drawn = labelproof(
-        *("figure", "tsne", "--embeddings", file, "--noise", "symmetric"),
-        *("--output", tmp_path / "views.png"),
-    )
-    assert drawn.exit_code == 0, drawn.output
+    draw = ("figure", "tsne", "--embeddings", file, "--output", tmp_path / "views.png")
+    succeed(*draw, "--noise", "symmetric")
     assert (tmp_path / "views.png").stat().st_size > 10_000
-    nothing = labelproof(
-        *("figure", "tsne", "--embeddings", file, "--noise", "pair"),
-        *("--output", tmp_path / "views.png"),
-    )
-    assert "nothing of the noise pair" in str(nothing.exception)
+    assert "nothing of the noise pair" in refusal(*draw, "--noise", "pair")
 
 
 def test_a_file_that_holds_something_else_is_refused(tmp_path: Path) -> None:

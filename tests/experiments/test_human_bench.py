@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cifar_files import cifar10_records, write_binary
+from small_runs import StopAfter
 from trained import labelproof
 
 from labelproof.cli.console import TIME_IS_UP
@@ -19,7 +20,7 @@ def write_labels(root: Path, shift: int) -> None:
     np.savez(root / "cifar-n" / "cifar10n.npz", clean_label=clean, worse_label=worse)
 
 
-def test_human_labels_are_trained_on(tmp_path: Path) -> None:
+def test_human_labels_are_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "data"
     write_binary(root / "cifar-10-batches-bin", cifar10_records(8))
 
@@ -36,12 +37,14 @@ def test_human_labels_are_trained_on(tmp_path: Path) -> None:
     write_labels(root, 1)
     options = ("--data", "cifar10", "--noise", "human:worse", "--data-root", root, "--dry-run")
     assert labelproof("train", *options).exit_code == 0
-    begun = bench("--epochs", "100000", "--minutes", "0.05")
-    assert begun.exit_code == TIME_IS_UP, begun.output
-    # Resumed on the same labels, and refused on others.
-    assert bench("--epochs", "100000", "--minutes", "0.02").exit_code == TIME_IS_UP
+    with monkeypatch.context() as patch:
+        patch.setattr("labelproof.cli.bench.StopRequest", lambda _: StopAfter(3))
+        # The second time it is resumed on the same labels.
+        for _ in range(2):
+            begun = bench("--epochs", "9", "--minutes", "1")
+            assert begun.exit_code == TIME_IS_UP, begun.output
     write_labels(root, 3)
-    assert isinstance(bench("--epochs", "100000").exception, OtherDataError)
+    assert isinstance(bench("--epochs", "9").exception, OtherDataError)
     done = bench("--epochs", "1")
     assert done.exit_code == 0, done.output
     (path,) = (tmp_path / "records").glob("cifar10/*.json")

@@ -1,15 +1,12 @@
 """The WebVision experiment from file lists to both validation sets, on a small tree of JPEGs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from trained import succeed
 from webvision_tree import add_imagenet, make_tree
 
-from labelproof.cli.commands import app
 from labelproof.training.record import read_record
 
 
@@ -23,11 +20,8 @@ def test_an_epoch_of_the_papers_setting(tmp_path: Path) -> None:
     run = tmp_path / "run"
     paper = ["--data", "webvision", "--preset", "paper", "--loss", "CE+SR", "--epochs", "1"]
     paper += ["--network", "mlp(hidden=8,depth=1)"]  # the paper's takes a second for each image
-    root = ["--data-root", str(tmp_path)]
-    trained = CliRunner().invoke(
-        app, ["train", *paper, *root, "--output", str(run), "--workers", "0", "--device", "cpu"]
-    )
-    assert trained.exit_code == 0, trained.output
+    root = ["--data-root", tmp_path]
+    succeed("train", *paper, *root, "--output", run, "--workers", "0", "--device", "cpu")
     record = read_record(run)
     assert record is not None
     settings = record.configuration
@@ -40,9 +34,6 @@ def test_an_epoch_of_the_papers_setting(tmp_path: Path) -> None:
     assert "wrong_fitted" not in record.curve  # no one knows which of the web's labels are wrong
 
     for split, images in (("test", 5), ("imagenet", 6)):
-        measured = CliRunner().invoke(
-            app, ["evaluate", str(run), *root, "--split", split, "--format", "json"]
-        )
-        assert measured.exit_code == 0, measured.output
+        measured = succeed("evaluate", run, *root, "--split", split, "--format", "json")
         found = json.loads(measured.stdout)
         assert found["n"] == images, found

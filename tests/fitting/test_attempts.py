@@ -1,16 +1,12 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
-import torch
-from small_runs import StopAfter, outcome, small_digits
+from small_runs import CPU, StopAfter, load_small, outcome
 
 from labelproof.fitting.attempts import Attempts, go_on, read_attempts, train_robustly
 from labelproof.training.configuration import Configuration
-from labelproof.training.examples import choose_examples
-from labelproof.training.execution import Execution, StopRequest
+from labelproof.training.execution import StopRequest
 from labelproof.training.provenance import OtherDataError
 from labelproof.training.record import read_record
 from labelproof.training.run_folder import ATTEMPTS, SEARCH
@@ -21,34 +17,23 @@ from labelproof.tuning.collapse import back_off
 TOO_STRONG = "ce+sr(tau=0.1,p=0.1,lambda0=60,rho=1,r=1,normalize=false)"
 
 
-def configuration(loss: str, epochs: int) -> Configuration:
-    return Configuration(
-        "digits",
-        loss=loss,
-        network="mlp(hidden=16,depth=1)",
-        epochs=epochs,
-        batch_size=16,
-        validation=0.25,
-        precision="float32",
-    )
+ASKED = Configuration(
+    *("digits", "none", TOO_STRONG),
+    network="mlp(hidden=16,depth=1)",
+    epochs=12,
+    batch_size=8,
+    validation=0.25,
+    precision="float32",
+)
 
 
-def fit(
-    folder: Path,
-    loss: str,
-    *,
-    weaken: bool = True,
-    epochs: int = 30,
-    stop: StopRequest | None = None,
-) -> Attempts:
+def fit(folder: Path, *, weaken: bool = True, stop: StopRequest | None = None) -> Attempts:
     """As the command does it: what the folder tells of earlier attempts is gone on with."""
-    dataset = small_digits()
-    asked = configuration(loss, epochs)
-    attempts = read_attempts(folder) or Attempts(asked.as_values(), loss)
+    attempts = read_attempts(folder) or Attempts(ASKED.as_values(), ASKED.loss)
     events = train_robustly(
-        [Job(asked, folder)],
-        Execution(torch.device("cpu")),
-        load=lambda each: choose_examples(each, dataset),
+        [Job(ASKED, folder)],
+        CPU,
+        load=load_small,
         attempts=attempts,
         note=lambda: attempts.write(folder),
         weaken=weaken,
@@ -62,7 +47,7 @@ def fit(
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Attempts]:
     """A run whose loss collapses, trained without a stop."""
     folder = tmp_path_factory.mktemp("attempts") / "whole"
-    return folder, fit(folder, TOO_STRONG)
+    return folder, fit(folder)
 
 
 def test_a_collapse_is_said_and_the_penalty_weakened_until_it_learns(
@@ -84,7 +69,7 @@ def test_stopped_again_and_again_it_comes_to_the_same(
     whole: tuple[Path, Attempts], tmp_path: Path
 ) -> None:
     for _ in range(60):
-        fit(tmp_path / "cut", TOO_STRONG, stop=StopAfter(47))
+        fit(tmp_path / "cut", stop=StopAfter(97))
         if read_record(tmp_path / "cut") is not None:
             break
     kept = read_attempts(tmp_path / "cut")
@@ -95,32 +80,30 @@ def test_stopped_again_and_again_it_comes_to_the_same(
 def test_killed_between_the_note_and_the_removal_it_goes_on_with_the_weaker_loss(
     tmp_path: Path,
 ) -> None:
-    fit(tmp_path, TOO_STRONG, epochs=40, stop=StopAfter(90))
+    fit(tmp_path, stop=StopAfter(90))
     assert read_record(tmp_path) is None
     (tmp_path / SEARCH).write_text("{}")
     weaker = "ce+sr(tau=0.1,p=0.1,lambda0=1,rho=1,r=1,normalize=false)"
-    asked = configuration(TOO_STRONG, 40).as_values()
-    Attempts(asked, weaker, [{"loss": TOO_STRONG, "reason": "it collapsed"}]).write(tmp_path)
-    attempts = fit(tmp_path, TOO_STRONG, epochs=40)
+    given_up = [{"loss": TOO_STRONG, "reason": "it collapsed"}]
+    Attempts(ASKED.as_values(), weaker, given_up).write(tmp_path)
+    attempts = fit(tmp_path)
     record = read_record(tmp_path)
     assert record.configuration["loss"] == attempts.loss == weaker
     assert (tmp_path / SEARCH).exists()
 
 
 def test_a_loss_that_was_asked_for_is_kept_and_the_collapse_said_once(tmp_path: Path) -> None:
-    attempts = fit(tmp_path / "run", TOO_STRONG, weaken=False)
+    attempts = fit(tmp_path / "run", weaken=False)
     assert attempts.given_up == []
     (said,) = [line for line in attempts.said if "collapsed" in line]
     assert said.endswith(f"; a weaker penalty may help: {back_off(TOO_STRONG)}")
     record = read_record(tmp_path / "run")
-    assert len(record.curve["epoch"]) == 30
+    assert len(record.curve["epoch"]) == 12
 
 
 def test_the_penalty_that_a_search_chose_is_kept_with_its_loss(tmp_path: Path) -> None:
-    asked = configuration("ce", 2)
-    Attempts(asked.as_values(), "gce(q=0.7)", l1=1e-4).write(tmp_path)
-    kept = go_on(tmp_path, asked.as_values(), "ce")
-    run = kept.configure(asked)
+    Attempts(ASKED.as_values(), "gce(q=0.7)", l1=1e-4).write(tmp_path)
+    run = go_on(tmp_path, ASKED.as_values(), "ce").configure(ASKED)
     assert (run.loss, run.l1, run.weight_decay) == ("gce(q=0.7)", 1e-4, 0.0)
 
 

@@ -1,7 +1,5 @@
 """A network that keeps its weights: only its last layer is trained; the run is like any other."""
 
-from __future__ import annotations
-
 import sys
 import types
 from dataclasses import replace
@@ -33,7 +31,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The weights of a network that was trained on some digits."""
     folder = tmp_path_factory.mktemp("other") / "run"
     labelproof.fit(
-        digits(slice(700)), network=NETWORK, epochs=15, loss="ce", learning_rate=0.1, device="cpu",
+        digits(slice(700)), network=NETWORK, epochs=8, loss="ce", learning_rate=0.1, device="cpu",
         audit=False, output=folder,
     )  # fmt: skip
     (file,) = sorted((folder / "checkpoint").glob("*.safetensors"))[-1:]

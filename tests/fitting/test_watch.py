@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -20,22 +18,18 @@ def watch() -> Watch:
     return Watch(load_small(ASKED), ASKED)
 
 
-def see(watch: Watch, metrics: dict[str, float]) -> bool:
-    return watch(metrics)
-
-
 def test_a_run_that_is_stuck_is_given_up_after_its_patience_and_said_to_be_once(
     watch: Watch,
 ) -> None:
     # Five steps an epoch: 120 of them take 24.
     assert watch.patience == 24
-    assert not any(see(watch, LEARNS) for _ in range(40))
+    assert not any(watch(LEARNS) for _ in range(40))
     assert watch.reason == watch.news == ""
-    seen = [see(watch, STUCK) for _ in range(30)]
+    seen = [watch(STUCK) for _ in range(30)]
     assert seen == [False] * 23 + [True] * 7
     assert watch.news == f"The network has collapsed: {watch.reason}"
     watch.news = ""
-    assert see(watch, STUCK)
+    assert watch(STUCK)
     assert watch.news == ""
 
 
@@ -46,4 +40,4 @@ def test_epochs_before_a_stop_are_remembered_as_far_as_the_run_goes_on_from(
     (tmp_path / METRICS).write_text("".join(json.dumps(line) + "\n" for line in lines))
     watch.remember(tmp_path, 23)
     assert watch.reason == ""
-    assert see(watch, STUCK)
+    assert watch(STUCK)

@@ -1,7 +1,5 @@
 """Losses add and scale like numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

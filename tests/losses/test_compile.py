@@ -1,7 +1,5 @@
 """Every loss is one graph for the compiler, and a new epoch is not a new graph."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 
@@ -16,7 +14,7 @@ from labelproof import Loss, NegativeLearning, SparseRegularized, as_loss, parse
 
 CROSS_ENTROPY = PLAIN[0]
 # One of each base class; a sum is one graph if each of its parts is.
-FAMILIES = "ce+rce(clamp=0.1)+nl(expected=true)+negce bitempered nfl+epsce+clip"
+FAMILIES = "rce(clamp=0.1)+nl(expected=true)+negce bitempered nfl+epsce+clip"
 
 
 @pytest.fixture(autouse=True)
@@ -26,8 +24,8 @@ def fresh_compiler() -> Iterator[None]:
     torch.compiler.reset()
 
 
-def compiled(loss: Loss) -> Callable[..., Tensor]:
-    return torch.compile(loss, fullgraph=True, backend="aot_eager")
+def compiled(loss: Loss, backend: str = "eager") -> Callable[..., Tensor]:
+    return torch.compile(loss, fullgraph=True, backend=backend)
 
 
 def compare(found: Callable[..., Tensor], loss: Loss, logits: Tensor, target: Tensor) -> None:
@@ -48,7 +46,7 @@ def test_a_new_epoch_is_not_a_new_graph():
     logits, label = batch(dtype=torch.float32)
     for variant, constant in (("sr(vector)", False), ("sr(raw)", True)):
         loss = sparse(CROSS_ENTROPY, variant).make()
-        graph = compiled(loss)
+        graph = compiled(loss, "aot_eager")
         before = graph(logits, label)
         graph(logits.clone().requires_grad_(), label).backward()
         with torch.compiler.set_stance("fail_on_recompile"):
@@ -58,19 +56,16 @@ def test_a_new_epoch_is_not_a_new_graph():
         assert torch.equal(before, graph(logits, label)) is constant
 
 
-def test_every_kind_of_target_and_the_parts_are_one_graph():
+def test_every_kind_of_target_the_parts_and_drawing_for_any_batch_are_one_graph():
     logits, label = batch(4, 5, 3, dtype=torch.float32)
     share = torch.softmax(batch(4, 5, 3, seed=1, dtype=torch.float32)[0], dim=1)
-    loss = parse_loss("10*nce+mae+sr", weight=torch.tensor([1.0, 2.0, 3.0, 0.5, 0.1]))
+    loss = parse_loss("nce+sr", weight=torch.tensor([1.0, 2.0, 3.0, 0.5, 0.1]))
     graph = compiled(loss)
     for target in (torch.where(label == 1, -100, label), share):
         compare(graph, loss, logits, target)
     loss = SparseRegularized(CROSS_ENTROPY.make())
-    parts = torch.compile(loss.parts, fullgraph=True, backend="aot_eager")(logits, label)
+    parts = torch.compile(loss.parts, fullgraph=True, backend="eager")(logits, label)
     assert_close(tuple(parts), tuple(loss.parts(logits, label)))
-
-
-def test_drawing_a_label_takes_batches_of_any_size():
     graph = compiled(NegativeLearning())  # of two classes only one can be drawn
     for size in (6, 4, 3):
         compare(graph, NegativeLearning(expected=True), *batch(size, 2, dtype=torch.float32))
@@ -82,7 +77,7 @@ def test_drawing_a_label_takes_batches_of_any_size():
 @pytest.mark.filterwarnings("ignore")  # the default backend's own imports warn
 def test_the_default_backend_gives_the_eager_values():
     logits, label = batch(dtype=torch.float32)
-    loss = parse_loss("10*nce+0.1*mae+sr(clamp=1e-7)")
+    loss = parse_loss("ce+sr(clamp=1e-7)")
     graph = torch.compile(loss, fullgraph=True)
     compare(graph, loss, logits, label)
     with torch.compiler.set_stance("fail_on_recompile"):
@@ -90,17 +85,10 @@ def test_the_default_backend_gives_the_eager_values():
         compare(graph, loss, logits, label)
 
 
-LOSSES = [
-    *map(parse_loss, ("ce", "ce+sr", "10*nce+mae+sr", "nl(expected=true)", "bitempered+clip")),
-    SparseRegularized(nn.CrossEntropyLoss()),
-    as_loss(nn.CrossEntropyLoss()),
-]
-
-
 def test_operations_are_taken_down():
     logits, label = batch(dtype=torch.float32)
     other, other_label = batch(seed=1, dtype=torch.float32)
-    for loss in LOSSES:
-        for mode in ("real", "symbolic"):
-            graph = make_fx(loss, tracing_mode=mode)(logits, label)
-            assert_close(graph(other, other_label), loss(other, other_label))
+    ours = map(parse_loss, ("ce", "nce+mae+sr", "nl(expected=true)", "bitempered+clip"))
+    for loss in (*ours, as_loss(nn.CrossEntropyLoss())):
+        graph = make_fx(loss, tracing_mode="symbolic")(logits, label)
+        assert_close(graph(other, other_label), loss(other, other_label))

@@ -1,7 +1,5 @@
 """Losses written elsewhere, torch's own included, as a base of ours."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

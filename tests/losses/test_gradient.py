@@ -1,7 +1,5 @@
 """The gradient that is written down against the one that torch traces."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -12,8 +10,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.testing import assert_close
 
-from labelproof import CrossEntropy, Loss, SparseRegularized, parse_loss, sharpen
-from labelproof.losses import Outputs, PointwiseLoss
+from labelproof import CrossEntropy, SparseRegularized, parse_loss, sharpen
+from labelproof.losses import Outputs
 from labelproof.losses.gradient import has_gradient, mean_and_gradient
 
 BASES = [
@@ -31,16 +29,11 @@ REGULARIZED = [
 ]
 
 
-def examples(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor]:
+def examples() -> tuple[Tensor, Tensor]:
     draws = torch.Generator().manual_seed(5)
     logits = 3 * torch.randn(13, 7, generator=draws, dtype=torch.float64)
     logits[4] = 0
-    return logits.to(dtype), torch.randint(7, (13,), generator=draws)
-
-
-def traced(loss: Loss, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """The same by torch's own operations, which each example's value comes from."""
-    return value_and_gradient(lambda *given: loss.per_example(*given).mean(), logits, target)
+    return logits, torch.randint(7, (13,), generator=draws)
 
 
 def test_it_is_what_torch_traces():
@@ -50,7 +43,10 @@ def test_it_is_what_torch_traces():
         loss = parse_loss(text)
         loss.set_epoch(3)
         assert has_gradient(loss), text
-        expected = traced(loss, logits, target)
+        # Each example's value comes from torch's own operations.
+        expected = value_and_gradient(
+            lambda *given, loss=loss: loss.per_example(*given).mean(), logits, target
+        )
         assert_close(value_and_gradient(loss, logits, target), expected, rtol=1e-11, atol=1e-12)
         found = mean_and_gradient(loss, logits, target)
         assert_close((found.mean, found.gradient), expected, rtol=1e-11, atol=1e-12)
@@ -64,27 +60,6 @@ def test_it_is_what_torch_traces():
         else:
             assert found.penalty is None
             assert_close(found.log_probabilities, torch.log_softmax(logits, dim=1))
-
-
-def test_a_slope_is_the_derivative():
-    log_probability = torch.linspace(-6, -1e-3, 50, dtype=torch.float64)
-    for text in BASES:
-        loss = parse_loss(text)
-        assert isinstance(loss, PointwiseLoss)
-        expected = PointwiseLoss.value_and_slope(loss, log_probability)
-        assert_close(loss.value_and_slope(log_probability), expected, rtol=1e-11, atol=1e-12)
-
-
-def test_fewer_bits_are_as_near_as_torch():
-    loss = parse_loss("gce(q=0.7)+sr")
-    for dtype in (torch.float32, torch.bfloat16, torch.float16):
-        logits, target = examples(dtype)
-        exact, exact_gradient = traced(loss, logits.double(), target)
-        value, gradient = value_and_gradient(loss, logits, target)
-        assert (value.dtype, gradient.dtype) == (torch.float32, dtype)
-        assert abs(value - exact) < 1e-4
-        yardstick = (traced(loss, logits, target)[1] - exact_gradient).norm()
-        assert (gradient - exact_gradient).norm() < 2 * yardstick + 1e-6
 
 
 def test_the_graph_is_that_of_its_epoch_and_can_be_walked_twice():
@@ -121,16 +96,6 @@ def test_transforms_of_functions_see_through():
         moved = loss(forward_ad.make_dual(logits, tangent), target)
         slope = forward_ad.unpack_dual(moved).tangent
     assert_close(slope, (expected * tangent).sum())
-
-
-def test_extremes_stay_finite():
-    rows = torch.tensor([[1e4, -1e4, 0.0], [-1e4, 1e4, 1e4], [0.0, 0.0, 0.0]])
-    for normalize in ("true", "false"):
-        loss = parse_loss(f"ce+sr(normalize={normalize})")
-        for dtype in (torch.float32, torch.bfloat16, torch.float16):
-            value, gradient = value_and_gradient(loss, rows.to(dtype), torch.tensor([1, 0, 2]))
-            assert value.isfinite()
-            assert gradient.isfinite().all()
 
 
 class Doubled(CrossEntropy):
@@ -200,16 +165,13 @@ def masked(logits: Tensor, *classes: int) -> Tensor:
     return copy
 
 
-def test_with_masked_classes_it_is_the_loss_of_the_others():
+def test_every_way_to_the_gradient_gives_with_a_masked_class_the_loss_of_the_others():
     logits, label = batch(5, 4)
     wider = torch.cat([logits, torch.full((5, 2), -math.inf)], dim=1)
     for text in ("ce+sr", "gce(q=0.7)+sr", "10*mae+ce+sr", "ce+sr(p=1)"):
         loss = parse_loss(text, reduction="none")
         values, gradient = value_and_gradient(loss, wider, label)
         assert_close((values, gradient[:, :4]), value_and_gradient(loss, logits, label))
-
-
-def test_every_way_to_the_gradient_gives_the_same_with_a_masked_class():
     logits, label = batch(4, NUM_CLASSES)
     given = masked(logits, 3)
     for text in ("ce+sr", "ce+sr(clamp=0.01)", "gce(q=0.7)+sr", "ce+sr(normalize=false)"):

@@ -1,7 +1,5 @@
 """Losses from a file of the user's."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The options that reproduce the field's published scripts do reproduce them, digit for digit."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """What cannot be meant is refused at the door, by a message that names the argument."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Sparse regularization: its parts, its schedules, its vectors, and what it keeps when moved."""
 
-from __future__ import annotations
-
 import io
 import itertools
 from math import nan

@@ -1,7 +1,5 @@
 """What the papers prove about these losses."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 
@@ -16,26 +14,18 @@ from torch.testing import assert_close
 from labelproof import (
     CrossEntropy,
     Loss,
-    MeanAbsoluteError,
     Normalized,
     PartiallyHuberizedCrossEntropy,
-    ReverseCrossEntropy,
     SparseRegularized,
     lp_norm,
     parse_loss,
 )
 from labelproof.losses.divergence import tempered_log_softmax
 
-steady = settings(deadline=None, derandomize=True, max_examples=25)
+steady = settings(deadline=None, derandomize=True, max_examples=10)
 outputs = st.lists(st.floats(-30, 30), min_size=2, max_size=9).map(
     lambda row: torch.tensor([row], dtype=torch.float64)
 )
-
-
-def over_labels(loss: Loss, logits: Tensor) -> Tensor:
-    """The loss of one example for each label in turn, `(C)`."""
-    num_classes = logits.shape[1]
-    return loss.per_example(logits.expand(num_classes, -1), torch.arange(num_classes))
 
 
 def values(loss: Loss, seed: int = 0) -> Tensor:
@@ -46,20 +36,12 @@ def values(loss: Loss, seed: int = 0) -> Tensor:
 @steady
 @given(logits=outputs)
 def test_a_normalized_loss_sums_to_one(logits: Tensor):
+    classes = logits.shape[1]
     for text in ELEMENTARY:
-        every = over_labels(Normalized(parse_loss(text)), logits)
+        loss = Normalized(parse_loss(text))
+        every = loss.per_example(logits.expand(classes, -1), torch.arange(classes))
         assert_close(float(every.sum()), 1.0, rtol=1e-9, atol=0, msg=text)
         assert (every >= 0).all(), text
-
-
-@steady
-@given(logits=outputs, log_zero=st.floats(-20, -0.1))
-def test_symmetric_losses_sum_to_a_constant(logits: Tensor, log_zero: float):
-    others = logits.shape[1] - 1
-    total = over_labels(MeanAbsoluteError(), logits).sum()
-    assert_close(float(total), float(others), rtol=1e-12, atol=0)
-    total = over_labels(ReverseCrossEntropy(log_zero), logits).sum()
-    assert_close(float(total), -log_zero * others, rtol=1e-12, atol=0)
 
 
 def test_losses_fall_as_they_become_more_robust():
@@ -97,14 +79,6 @@ def test_losses_meet_in_their_limits():
     for text, limit, tolerance in LIMITS:
         found, expected = values(parse_loss(text)), values(parse_loss(limit))
         assert_close(found, expected, rtol=tolerance, atol=1e-12 if tolerance else 0, msg=text)
-
-
-@steady
-@given(logits=outputs)
-def test_normalized_negative_losses_are_symmetric(logits: Tensor):
-    for text in ("negce", "negfl"):
-        total = over_labels(parse_loss(text), logits).sum()
-        assert_close(float(total), logits.shape[1] - 1.0, rtol=1e-9, atol=0)
 
 
 def test_a_tempered_softmax_sums_to_one_and_has_a_second_derivative():

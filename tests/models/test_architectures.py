@@ -1,7 +1,5 @@
 """Each network as the paper has it, and what it refuses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

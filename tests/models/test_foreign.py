@@ -1,7 +1,5 @@
 """Networks of the user's, by their place."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

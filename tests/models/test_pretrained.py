@@ -1,8 +1,6 @@
 """Networks of other libraries. torchvision does not import beside a CPU build of torch from another
 source, and timm needs it; where they are missing, only what is said about that is tested."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 

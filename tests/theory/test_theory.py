@@ -1,7 +1,6 @@
 """The paper's statements as properties: random vectors, outputs, labels, noise and classifiers."""
 
-from __future__ import annotations
-
+import itertools
 import math
 from typing import Any
 
@@ -19,31 +18,31 @@ from labelproof.losses import (
     Loss,
     MeanAbsoluteError,
     NegativeLearning,
-    Normalized,
     Outputs,
     PartiallyHuberizedCrossEntropy,
     PointwiseLoss,
     ReverseCrossEntropy,
     SparseRegularized,
     SymmetricCrossEntropy,
-    format_loss,
+    parse_loss,
     sharpen,
 )
 
-SYMMETRIC: list[Loss] = [MeanAbsoluteError(), ReverseCrossEntropy(), Normalized(CrossEntropy())]
+MAE = MeanAbsoluteError()
+SYMMETRIC: list[Loss] = [MAE, ReverseCrossEntropy(), ReverseCrossEntropy(-0.3)]
+SYMMETRIC += map(parse_loss, ("nce", "ngce", "negce", "negfl"))
 # Bounded, so that one-hot outputs have finite sums over labels.
 BOUNDED: list[Loss] = [
     GeneralizedCrossEntropy(0.3),
-    GeneralizedCrossEntropy(0.7),
     PartiallyHuberizedCrossEntropy(10),
-    MeanAbsoluteError(),
+    MAE,
     ReverseCrossEntropy(),
-    GeneralizedCrossEntropy(0.5) + 2 * MeanAbsoluteError(),
+    GeneralizedCrossEntropy(0.5) + 2 * MAE,
 ]
 UNBOUNDED: list[Loss] = [CrossEntropy(), Focal(0.5), Focal(2), SymmetricCrossEntropy()]
-EVERY = [*SYMMETRIC, *BOUNDED, *UNBOUNDED, NegativeLearning(expected=True)]
+EVERY = [*SYMMETRIC[-2:], *BOUNDED, *UNBOUNDED, NegativeLearning(expected=True)]
 
-examine = settings(derandomize=True, deadline=None, max_examples=15)
+examine = settings(derandomize=True, deadline=None, max_examples=12)
 generators = st.integers(0, 2**32 - 1).map(lambda seed: torch.Generator().manual_seed(seed))
 class_counts = st.integers(2, 6)
 shares = st.floats(0, 0.95)
@@ -87,29 +86,26 @@ def label_sums(loss: Loss, outputs: Tensor) -> Tensor:
 # The symmetric condition, lemma 1 and the distance to a permutation set.
 
 
-@pytest.mark.parametrize("loss", SYMMETRIC, ids=format_loss)
 @given(generators, class_counts)
 @examine
-def test_symmetric_losses_have_no_gap_on_any_outputs(loss, generator, num_classes):
+def test_symmetric_losses_have_no_gap_and_any_loss_none_on_a_permutation_set(
+    generator, num_classes
+):
     outputs = draw_outputs(50, num_classes, generator=generator)
-    assert theory.symmetry_gap(loss, outputs) < 1e-9
+    for loss in SYMMETRIC:
+        assert theory.symmetry_gap(loss, outputs) < 1e-8
+    permutations = theory.permutation_set(outputs[0])
+    for loss in EVERY:
+        assert theory.symmetry_gap(loss, permutations) < 1e-8
 
 
 def test_other_losses_have_a_gap_which_may_be_infinite():
     outputs = draw_outputs(50, 4, generator=torch.Generator().manual_seed(0))
-    for loss in (*UNBOUNDED, *BOUNDED[:3]):
+    for loss in (*UNBOUNDED, *BOUNDED[:2]):
         sums = label_sums(loss, outputs)
         assert theory.symmetry_gap(loss, outputs) == sums.max() - sums.min() > 0.1
     assert theory.symmetry_gap(CrossEntropy(), torch.eye(3)) == math.inf
     assert theory.symmetry_gap(GeneralizedCrossEntropy(), torch.eye(3)) == 0
-
-
-@pytest.mark.parametrize("loss", EVERY, ids=format_loss)
-@given(generators, class_counts)
-@examine
-def test_any_loss_is_symmetric_on_a_permutation_set(loss, generator, num_classes):
-    vector = draw_outputs(num_classes, generator=generator)
-    assert theory.symmetry_gap(loss, theory.permutation_set(vector)) < 1e-8
 
 
 @given(generators, class_counts)
@@ -137,22 +133,20 @@ def test_confident_outputs_are_near_one_hot(generator, num_classes, confidence):
 # Risks, and theorem 1.
 
 
-@pytest.mark.parametrize("loss", EVERY, ids=format_loss)
 @given(generators, class_counts)
 @examine
-def test_risks_are_expectations_over_labels(loss, generator, num_classes):
+def test_risks_are_expectations_over_labels(generator, num_classes):
     outputs = draw_outputs(4, num_classes, generator=generator)
     labels = draw_labels(4, num_classes, generator)
     transition = draw_outputs(num_classes, num_classes, generator=generator)
-    clean, noisy = 0.0, 0.0
-    for output, label in zip(outputs, labels, strict=True):
-        clean += float(loss.per_example(output.log(), label)) / 4
-        for seen in range(num_classes):
-            cost = float(loss.per_example(output.log(), torch.tensor(seen)))
-            noisy += float(transition[label, seen]) * cost / 4
-    assert float(theory.risk(loss, outputs, labels)) == pytest.approx(clean)
-    found = theory.noisy_risk(loss, outputs, labels, transition=transition)
-    assert float(found) == pytest.approx(noisy)
+    for loss in EVERY:
+        every = torch.stack(
+            [loss.per_example(outputs.log(), labels * 0 + seen) for seen in range(num_classes)], 1
+        )
+        clean = float(every.gather(1, labels[:, None]).mean())
+        assert float(theory.risk(loss, outputs, labels)) == pytest.approx(clean)
+        found = theory.noisy_risk(loss, outputs, labels, transition=transition)
+        assert float(found) == pytest.approx(float((transition[labels] * every).sum() / 4))
 
 
 def test_a_label_that_cannot_come_costs_nothing():
@@ -164,29 +158,28 @@ def test_a_label_that_cannot_come_costs_nothing():
     assert noisy == math.inf
 
 
-@pytest.mark.parametrize("loss", EVERY, ids=format_loss)
 @given(generators, class_counts, shares)
 @examine
-def test_theorem_1_noise_keeps_the_best_on_a_permutation_set(loss, generator, num_classes, share):
+def test_theorem_1_noise_keeps_the_best_on_a_permutation_set(generator, num_classes, share):
     rate = share * (1 - 1 / num_classes)
     vector = draw_outputs(num_classes, generator=generator)
     classifiers = draw_permuted(vector, 30, 8, generator=generator)
     labels = draw_labels(8, num_classes, generator)
     transition = symmetric_transition(num_classes, rate)
-
-    clean = theory.risk(loss, classifiers, labels)
-    noisy = theory.noisy_risk(loss, classifiers, labels, transition=transition)
-    line = theory.noisy_risk_line(loss, vector=vector, rate=rate)
-    torch.testing.assert_close(noisy, line.slope * clean + line.intercept)
-    best = clean <= clean.min() + 1e-9
-    assert torch.equal(noisy <= noisy.min() + line.slope * 1e-9, best)
+    for loss in EVERY:
+        clean = theory.risk(loss, classifiers, labels)
+        noisy = theory.noisy_risk(loss, classifiers, labels, transition=transition)
+        line = theory.noisy_risk_line(loss, vector=vector, rate=rate)
+        torch.testing.assert_close(noisy, line.slope * clean + line.intercept)
+        best = clean <= clean.min() + 1e-9
+        assert torch.equal(noisy <= noisy.min() + line.slope * 1e-9, best)
 
 
 def test_cross_entropy_is_misled_by_noise_when_outputs_are_free():
     """A right and sure classifier against a wrong and hesitant one."""
     classifiers = torch.tensor([[[0.998, 0.001, 0.001]], [[0.3, 0.4, 0.3]]])
     labels, transition = torch.tensor([0]), symmetric_transition(3, 0.4)
-    for loss, misled in ((CrossEntropy(), True), (MeanAbsoluteError(), False)):
+    for loss, misled in ((CrossEntropy(), True), (MAE, False)):
         clean = theory.risk(loss, classifiers, labels)
         noisy = theory.noisy_risk(loss, classifiers, labels, transition=transition)
         assert clean.argmin() == 0
@@ -197,7 +190,7 @@ def test_a_rate_that_leaves_no_slope_has_no_factor():
     for num_classes in (2, 3, 7, 10, 100):
         vector, threshold = torch.eye(num_classes)[0], (num_classes - 1) / num_classes
         for rate, tolerable in ((0, True), (threshold - 1e-6, True), (threshold, False)):
-            line = theory.noisy_risk_line(MeanAbsoluteError(), vector=vector, rate=rate)
+            line = theory.noisy_risk_line(MAE, vector=vector, rate=rate)
             assert (line.slope > 1e-9) is tolerable
         assert theory.noise_factor(threshold - 1e-6, num_classes=num_classes) > 0
         with pytest.raises(ValueError, match="rate"):
@@ -207,10 +200,9 @@ def test_a_rate_that_leaves_no_slope_has_no_factor():
 # Theorem 2.
 
 
-@pytest.mark.parametrize("loss", BOUNDED, ids=format_loss)
 @given(generators, class_counts)
 @examine
-def test_theorem_2_asymmetric_noise_keeps_a_classifier_of_risk_0(loss, generator, num_classes):
+def test_theorem_2_asymmetric_noise_keeps_a_classifier_of_risk_0(generator, num_classes):
     one_hot = torch.eye(num_classes, dtype=torch.float64)
     labels = draw_labels(8, num_classes, generator)
     classifiers = torch.cat(
@@ -220,22 +212,24 @@ def test_theorem_2_asymmetric_noise_keeps_a_classifier_of_risk_0(loss, generator
     wrong.fill_diagonal_(0)
     transition = wrong + torch.diag(1.01 * wrong.amax(dim=1))
     transition = transition / transition.sum(dim=1, keepdim=True)
-
     assert theory.transition_is_tolerable(transition)
-    assert theory.loss_is_bounded(loss, vector=one_hot[0])
-    noisy = theory.noisy_risk(loss, classifiers, labels, transition=transition)
-    assert theory.risk(loss, classifiers, labels)[noisy.argmin()] < 1e-12
+    for loss in BOUNDED:
+        assert theory.loss_is_bounded(loss, vector=one_hot[0])
+        noisy = theory.noisy_risk(loss, classifiers, labels, transition=transition)
+        assert theory.risk(loss, classifiers, labels)[noisy.argmin()] < 1e-12
 
 
-def test_a_wrong_label_in_the_majority_misleads_every_loss():
+class _HalfIsEnough(PointwiseLoss):
+    def pointwise(self, log_probability: Tensor) -> Tensor:
+        return (0.5 - log_probability.exp()).clamp_min(0)
+
+
+def test_theorem_2_needs_the_right_label_in_the_majority_and_a_small_range():
     transition = torch.tensor([[0.4, 0.6], [0.0, 1.0]])
     assert not theory.transition_is_tolerable(transition)
     classifiers, labels = torch.eye(2).unsqueeze(1), torch.tensor([0])
-    noisy = theory.noisy_risk(MeanAbsoluteError(), classifiers, labels, transition=transition)
+    noisy = theory.noisy_risk(MAE, classifiers, labels, transition=transition)
     assert noisy.argmin() == 1
-
-
-def test_theorem_2_needs_a_small_range():
     assert not any(theory.loss_is_bounded(loss, vector=torch.eye(4)[0]) for loss in UNBOUNDED)
     # Two labels without cost leave more than C / (k - 1) to the third.
     vector = torch.tensor([0.5, 0.5, 0.0])
@@ -244,59 +238,50 @@ def test_theorem_2_needs_a_small_range():
     assert not theory.loss_is_bounded(negative, vector=torch.tensor([0.6, 0.3, 0.1]))
 
 
-class _HalfIsEnough(PointwiseLoss):
-    def pointwise(self, log_probability: Tensor) -> Tensor:
-        return (0.5 - log_probability.exp()).clamp_min(0)
-
-
 # Theorem 3.
 
 
-@pytest.mark.parametrize("loss", BOUNDED, ids=format_loss)
+def excess_risk(loss: Loss, classifiers: Tensor, labels: Tensor, rate: float) -> Tensor:
+    """Clean risk of the best on noisy labels above that of the best on clean ones."""
+    transition = symmetric_transition(classifiers.shape[-1], rate)
+    clean = theory.risk(loss, classifiers, labels)
+    noisy = theory.noisy_risk(loss, classifiers, labels, transition=transition)
+    return clean[noisy.argmin()] - clean.min()
+
+
 @given(generators, class_counts, st.floats(0, 1.2))
 @examine
-def test_deviation_near_one_hot_is_the_largest_and_is_reached(
-    loss, generator, num_classes, epsilon
-):
-    delta = theory.one_hot_deviation(loss, epsilon=epsilon, num_classes=num_classes)
-    at_one_hot = label_sums(loss, torch.eye(num_classes, dtype=torch.float64)[:1])
+def test_deviation_near_one_hot_is_the_largest_and_is_reached(generator, num_classes, epsilon):
     outputs = draw_near_one_hot(500, num_classes=num_classes, epsilon=epsilon, generator=generator)
     assert bool((theory.permutation_distance(outputs) <= epsilon + 1e-12).all())
-    deviation = at_one_hot - label_sums(loss, outputs)
-    assert deviation.max() <= delta + 1e-9
-    assert deviation.min() >= -1e-9  # to one side only, so half of the paper's bound holds too
+    peak = torch.eye(num_classes, dtype=torch.float64)[:1]
+    evenly = peak - 1 / num_classes
+    extreme = peak - evenly * min(epsilon / float(torch.linalg.vector_norm(evenly)), 1)
+    for loss in BOUNDED:
+        delta = theory.one_hot_deviation(loss, epsilon=epsilon, num_classes=num_classes)
+        deviation = label_sums(loss, peak) - label_sums(loss, outputs)
+        assert deviation.max() <= delta + 1e-9
+        assert deviation.min() >= -1e-9  # to one side only, so half of the paper's bound holds too
+        reached = float(label_sums(loss, peak) - label_sums(loss, extreme))
+        assert reached == pytest.approx(delta, abs=1e-9)
 
-    uniform = torch.full((1, num_classes), 1 / num_classes, dtype=torch.float64)
-    evenly = torch.eye(num_classes, dtype=torch.float64)[:1] - uniform
-    step = min(epsilon / float(torch.linalg.vector_norm(evenly)), 1)
-    extreme = torch.eye(num_classes, dtype=torch.float64)[:1] - step * evenly
-    assert float(at_one_hot - label_sums(loss, extreme)) == pytest.approx(delta, abs=1e-9)
 
-
-@pytest.mark.parametrize("loss", BOUNDED, ids=format_loss)
 @given(generators, class_counts, shares, st.floats(0, 1))
 @examine
-def test_theorem_3_noise_costs_at_most_the_bound(loss, generator, num_classes, share, epsilon):
-    rate = share * (1 - 1 / num_classes)
-    classifiers = draw_near_one_hot(
-        60, 3, num_classes=num_classes, epsilon=epsilon, generator=generator
-    )
-    excess = excess_risk(loss, classifiers, draw_labels(3, num_classes, generator), rate)
-    bound = theory.risk_bound(loss, rate=rate, epsilon=epsilon, num_classes=num_classes)
-    assert excess <= bound / 2 + 1e-9
-
-
-@pytest.mark.parametrize("loss", EVERY, ids=format_loss)
-@given(generators, class_counts, shares)
-@examine
-def test_any_classifiers_lose_at_most_the_factor_times_their_gap(
-    loss, generator, num_classes, share
+def test_theorem_3_noise_costs_at_most_the_bound_and_the_factor_times_the_gap(
+    generator, num_classes, share, epsilon
 ):
     rate = share * (1 - 1 / num_classes)
-    classifiers = draw_outputs(60, 3, num_classes, generator=generator)
-    excess = excess_risk(loss, classifiers, draw_labels(3, num_classes, generator), rate)
+    labels = draw_labels(3, num_classes, generator)
+    near = draw_near_one_hot(60, 3, num_classes=num_classes, epsilon=epsilon, generator=generator)
+    for loss in BOUNDED:
+        bound = theory.risk_bound(loss, rate=rate, epsilon=epsilon, num_classes=num_classes)
+        assert excess_risk(loss, near, labels, rate) <= bound / 2 + 1e-9
+    free = draw_outputs(60, 3, num_classes, generator=generator)
     factor = theory.noise_factor(rate, num_classes=num_classes)
-    assert excess <= factor * theory.symmetry_gap(loss, classifiers) + 1e-9
+    for loss in EVERY:
+        gap = theory.symmetry_gap(loss, free)
+        assert excess_risk(loss, free, labels, rate) <= factor * gap + 1e-9
 
 
 @given(generators, class_counts, st.floats(0.1, 2))
@@ -313,14 +298,6 @@ def test_normalised_logits_bound_the_gap_of_cross_entropy(generator, num_classes
     everything = torch.cat([outputs, sharpest, uniform])
     torch.testing.assert_close(theory.symmetry_gap(CrossEntropy(), everything), gap)
     assert outputs.max() <= sharpest.max() + 1e-12
-
-
-def excess_risk(loss: Loss, classifiers: Tensor, labels: Tensor, rate: float) -> Tensor:
-    """Clean risk of the best on noisy labels above that of the best on clean ones."""
-    transition = symmetric_transition(classifiers.shape[-1], rate)
-    clean = theory.risk(loss, classifiers, labels)
-    noisy = theory.noisy_risk(loss, classifiers, labels, transition=transition)
-    return clean[noisy.argmin()] - clean.min()
 
 
 def test_unbounded_losses_have_no_bound_near_one_hot_and_others_are_refused():
@@ -356,17 +333,12 @@ def test_gradient_terms_add_up_to_the_gradient(generator, num_classes, weight, p
         torch.testing.assert_close(term.sum(dim=1), torch.zeros(7, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_gradient_terms_are_finite_at_extreme_logits(dtype):
-    logits = torch.tensor([[0.0, 3e4, -3e4], [0.0, 0.0, -torch.inf]], dtype=dtype)
-    for label in range(3):
-        terms = theory.gradient_terms(
-            logits, torch.full((2,), label), weight=10, p=0.01, temperature=0.1
-        )
-        assert all(bool(term.isfinite().all()) for term in terms)
-
-
-def test_fitting_turns_away_from_the_label_where_the_weight_is_large():
+def test_gradient_terms_are_finite_and_fitting_turns_away_where_the_weight_is_large():
+    extreme = torch.tensor([[0.0, 3e4, -3e4], [0.0, 0.0, -torch.inf]])
+    for logits, label in itertools.product((extreme, extreme.bfloat16()), range(3)):
+        target = torch.full((2,), label)
+        for term in theory.gradient_terms(logits, target, weight=10, p=0.01, temperature=0.1):
+            assert term.isfinite().all()
     logits, target = torch.tensor([[2.0, 0.0, 0.0]]), torch.tensor([0])
     turning = 1 / (0.1 * float(logits.softmax(dim=1)[0, 0]) ** 0.1)
     for weight, sign in ((0.9 * turning, -1), (1.1 * turning, 1)):
@@ -406,13 +378,10 @@ def test_symmetric_cross_entropy_is_sparse_regularization(
 
 # What is refused.
 
-MAE = MeanAbsoluteError()
-UNIFORM = torch.full((2, 3), 1 / 3)
-LABELS = torch.tensor([0, 1])
-
 
 def test_what_cannot_be_meant_is_refused():
     foreign: Any = nn.CrossEntropyLoss()
+    uniform, labels = torch.full((2, 3), 1 / 3), torch.tensor([0, 1])
     logits = torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]])
 
     def terms(target: Tensor, p: float = 0.1) -> object:
@@ -423,24 +392,24 @@ def test_what_cannot_be_meant_is_refused():
         (lambda: theory.symmetry_gap(MAE, torch.ones(3, 1)), "outputs"),
         (lambda: theory.symmetry_gap(MAE, torch.tensor([0.5, math.nan])), "outputs"),
         (lambda: theory.symmetry_gap(0 * CrossEntropy() + MAE, torch.eye(2)), r"loss: .*NaN"),
-        (lambda: theory.symmetry_gap(foreign, UNIFORM), "loss: .*as_loss"),
+        (lambda: theory.symmetry_gap(foreign, uniform), "loss: .*as_loss"),
         (lambda: theory.permutation_set(torch.eye(2)), "vector"),
         (lambda: theory.permutation_set(torch.arange(10)), "vector"),
-        (lambda: theory.noisy_risk_line(MAE, vector=UNIFORM, rate=0.1), "vector"),
+        (lambda: theory.noisy_risk_line(MAE, vector=uniform, rate=0.1), "vector"),
         (lambda: theory.loss_is_bounded(MAE, vector=torch.ones(3)), "vector"),
         (lambda: theory.confidence_epsilon(0.4), "confidence"),
-        (lambda: theory.risk(MAE, UNIFORM, torch.tensor([0])), "labels"),
-        (lambda: theory.risk(MAE, UNIFORM, torch.tensor([0, 3])), "labels"),
-        (lambda: theory.risk(MAE, UNIFORM, torch.tensor([0, -1])), "labels"),
-        (lambda: theory.noisy_risk(MAE, UNIFORM, LABELS, transition=torch.eye(2)), "transition"),
+        (lambda: theory.risk(MAE, uniform, torch.tensor([0])), "labels"),
+        (lambda: theory.risk(MAE, uniform, torch.tensor([0, 3])), "labels"),
+        (lambda: theory.risk(MAE, uniform, torch.tensor([0, -1])), "labels"),
+        (lambda: theory.noisy_risk(MAE, uniform, labels, transition=torch.eye(2)), "transition"),
         (lambda: theory.transition_is_tolerable(torch.ones(2, 2)), "transition"),
         (lambda: theory.noise_factor(0.1, num_classes=1), "num_classes"),
         (lambda: theory.one_hot_deviation(MAE, epsilon=-1, num_classes=3), "epsilon"),
-        (lambda: terms(LABELS, p=0), "p:"),
+        (lambda: terms(labels, p=0), "p:"),
         (lambda: terms(torch.tensor([0, 1, 2])), "target"),
         (lambda: terms(torch.tensor([0, 3])), "target"),
         (lambda: terms(torch.tensor([-100, 0])), "target"),
-        (lambda: theory.gradient_terms(logits[0], LABELS, weight=1, p=0.1), "logits"),
+        (lambda: theory.gradient_terms(logits[0], labels, weight=1, p=0.1), "logits"),
     ]:
         with pytest.raises((TypeError, ValueError), match=argument):
             call()

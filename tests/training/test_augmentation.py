@@ -1,10 +1,8 @@
 """Draws, and the pixels they make: against loops, in any batch, compiled, in any precision."""
 
-from __future__ import annotations
-
 import colorsys
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -66,7 +64,7 @@ def distances_from_uniform(values: Tensor, low: float, high: float) -> float:
     return float((ordered - ranks).abs().max()) * math.sqrt(len(values))
 
 
-def test_draws_are_uniform_in_their_ranges():
+def test_draws_are_the_seeds_and_uniform_in_their_ranges():
     augmentation = parse_augmentation(
         "resized-crop:8,crop:3,flip,rotation:20,jitter:0.4:1.5:0.3:0.1"
     )
@@ -74,6 +72,9 @@ def test_draws_are_uniform_in_their_ranges():
     draws = drawn(augmentation, count)
     assert draws.shape == (count, augmentation.num_draws)
     assert draws.dtype == torch.float32
+    assert draws.is_contiguous()
+    assert torch.equal(draws, drawn(augmentation, count))
+    assert not torch.equal(draws, drawn(augmentation, count, seed=2))
     columns = {name: draws[:, part] for name, part in augmentation.columns.items()}
     for shift in columns["crop"].unbind(1):
         times = torch.bincount((shift + 3).long(), minlength=7)
@@ -96,16 +97,6 @@ def test_draws_are_uniform_in_their_ranges():
         assert distances_from_uniform(position, 0, 1) < 2
 
 
-def test_the_seed_decides_the_draws():
-    for text in TEXTS:
-        augmentation = parse_augmentation(text)
-        draws = drawn(augmentation, 50)
-        assert draws.is_contiguous()
-        assert torch.equal(draws, drawn(augmentation, 50))
-        if augmentation.columns:
-            assert not torch.equal(draws, drawn(augmentation, 50, seed=2))
-
-
 def test_a_batch_that_was_cut_before_is_finished_the_same(images: Tensor):
     whole = parse_augmentation("flip,rotation:15,jitter:0.4:0.4:0.4:0.2")
     cut_too = parse_augmentation("resized-crop:5,flip,rotation:15,jitter:0.4:0.4:0.4:0.2")
@@ -117,17 +108,17 @@ def test_a_batch_that_was_cut_before_is_finished_the_same(images: Tensor):
     assert torch.equal(ours, theirs)
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_an_image_depends_on_its_draws_alone(images: Tensor, text: str):
+def test_an_image_depends_on_its_draws_alone(images: Tensor):
     order = torch.randperm(20, generator=torch.Generator().manual_seed(5))
-    whole = gathered(images, order, text)
-    side = parse_augmentation(text).resized_crop
-    assert whole.shape == (20, 3, side or 9, side or 11)
-    assert whole.is_contiguous(memory_format=torch.channels_last)
-    parts = torch.cat([gathered(images, part, text) for part in order.split([1, 7, 12])])
-    assert torch.equal(whole, parts)
-    for dtype in (torch.bfloat16, torch.float16):  # rounded at the end
-        assert torch.equal(gathered(images, order, text, dtype=dtype), whole.to(dtype))
+    for text in TEXTS:
+        whole = gathered(images, order, text)
+        side = parse_augmentation(text).resized_crop
+        assert whole.shape == (20, 3, side or 9, side or 11)
+        assert whole.is_contiguous(memory_format=torch.channels_last)
+        parts = torch.cat([gathered(images, part, text) for part in order.split([1, 7, 12])])
+        assert torch.equal(whole, parts)
+        for dtype in (torch.bfloat16, torch.float16):  # rounded at the end
+            assert torch.equal(gathered(images, order, text, dtype=dtype), whole.to(dtype))
 
 
 def test_evaluation_normalises_and_takes_the_centre(images: Tensor):
@@ -138,17 +129,9 @@ def test_evaluation_normalises_and_takes_the_centre(images: Tensor):
     assert_close(centre, ours[:, :, 0:8, 1:9])
 
 
-@pytest.fixture
-def fresh_compiler() -> Iterator[None]:
+def test_it_is_one_graph_for_all_draws(images: Tensor):
     torch.compiler.reset()
-    yield
-    torch.compiler.reset()
-
-
-@pytest.mark.usefixtures("fresh_compiler")
-@pytest.mark.parametrize("text", [TEXTS[3], TEXTS[-1]])
-def test_it_is_one_graph_for_all_draws(images: Tensor, text: str):
-    augmentation = parse_augmentation(text)
+    augmentation = parse_augmentation(f"crop:2,{TEXTS[-1]}")
     compiled = torch.compile(gather_images, fullgraph=True, backend="aot_eager")
     draws = drawn(augmentation, 20)
 
@@ -174,7 +157,6 @@ def test_a_gpu_makes_the_same_images(images: Tensor, text: str):
     assert_close(there.cpu(), here, rtol=0, atol=1e-5 if "jitter" in text else 1e-6)
 
 
-steady = settings(deadline=None, derandomize=True, max_examples=100)
 strengths = st.floats(0, 2)
 augmentations = st.builds(
     Augmentation,
@@ -186,7 +168,7 @@ augmentations = st.builds(
 )
 
 
-@steady
+@settings(deadline=None, derandomize=True, max_examples=30)
 @given(augmentations)
 def test_the_text_is_the_augmentation(augmentation: Augmentation):
     assert parse_augmentation(str(augmentation)) == augmentation
@@ -208,17 +190,14 @@ def test_there_is_one_way_to_write_each():
 def test_what_is_refused_is_named():
     for text, named in {
         "": "got ''$",
-        "flipp": "did you mean 'flip'",
         "crop:4,rotate:20": "got 'rotate:20'; did you mean 'rotation'",
         "crop": "got 'crop'",
         "flip:1": "got 'flip:1'",
-        "crop:nan": "crop: .*nan",
         "crop:4,": "got ''",
         "none,flip": "got 'none'",
         "jitter:0.4:0.4": "jitter:BRIGHTNESS",
         "flip,flip": "flip once",
         "crop:1.5": "crop: .*1.5",
-        "crop:-4": "crop:",
         "rotation:200": "rotation:",
         "resized-crop:2.5": "resized-crop:",
         "jitter:0:0:0:0.6": "hue:",

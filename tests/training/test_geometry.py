@@ -1,7 +1,5 @@
 """Crops, flips, rotations and boxes against loops, and resizing against Pillow."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -22,7 +20,7 @@ from labelproof.training.geometry import (
     trace_pixels,
 )
 
-steady = settings(deadline=None, derandomize=True, max_examples=60)
+steady = settings(deadline=None, derandomize=True, max_examples=25)
 sides = st.integers(1, 13)
 
 
@@ -32,16 +30,8 @@ def turn_of(degrees: float) -> torch.Tensor:
 
 
 @steady
-@given(
-    height=sides,
-    width=sides,
-    down=st.integers(-4, 4),
-    right=st.integers(-4, 4),
-    mirror=st.booleans(),
-)
-def test_shift_and_mirror_are_what_loops_say(
-    height: int, width: int, down: int, right: int, mirror: bool
-):
+@given(sides, sides, st.integers(-4, 4), st.integers(-4, 4), st.booleans())
+def test_shift_and_mirror_are_what_loops_say(height, width, down, right, mirror):
     pixel, inside = trace_pixels(
         height,
         width,
@@ -59,8 +49,8 @@ def test_shift_and_mirror_are_what_loops_say(
 
 
 @steady
-@given(height=sides, width=sides, degrees=st.floats(-180, 180))
-def test_rotation_is_what_loops_say(height: int, width: int, degrees: float):
+@given(sides, sides, st.floats(-180, 180))
+def test_rotation_is_what_loops_say(height, width, degrees):
     pixel, inside = trace_pixels(height, width, shift=None, mirror=None, turn=turn_of(degrees))
     assert inside is not None
     cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
@@ -104,8 +94,8 @@ def boxes_by_loops(row: list[float], height: int, width: int) -> list[int]:
 
 
 @steady
-@given(height=st.integers(1, 300), width=st.integers(1, 300), seed=st.integers(0, 2**31))
-def test_boxes_are_what_loops_say_and_fit(height: int, width: int, seed: int):
+@given(st.integers(1, 300), st.integers(1, 300), st.integers(0, 2**31))
+def test_boxes_are_what_loops_say_and_fit(height, width, seed):
     generator = torch.Generator().manual_seed(seed)
     draws = draw_augmentation(Augmentation(resized_crop=8), 5, generator)
     boxes = choose_boxes(draws, height, width)
@@ -118,13 +108,10 @@ def test_boxes_are_what_loops_say_and_fit(height: int, width: int, seed: int):
 
 @steady
 @given(
-    height=st.integers(2, 60),
-    width=st.integers(2, 60),
-    size=st.integers(1, 40),
-    seed=st.integers(0, 2**31),
-    channels=st.sampled_from([1, 3]),
+    *(st.integers(2, 60), st.integers(2, 60), st.integers(1, 40), st.integers(0, 2**31)),
+    st.sampled_from([1, 3]),
 )
-def test_resizing_is_pillows(height: int, width: int, size: int, seed: int, channels: int):
+def test_resizing_is_pillows(height, width, size, seed, channels):
     numbers = np.random.default_rng(seed)
     image = numbers.integers(0, 256, (height, width, channels), dtype=np.uint8)
     left, right = sorted(numbers.choice(width + 1, 2, replace=False).tolist())

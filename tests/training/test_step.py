@@ -1,86 +1,31 @@
 """A step: its tally, its random numbers, and gradients that are written down, not traced."""
 
-from __future__ import annotations
-
 from typing import Any
 
-import numpy as np
-import pytest
 import torch
-from small_runs import CPU, small, small_digits, small_run, train_epoch
+from small_runs import CPU, small, small_run
 
-from labelproof.training.batches import Fetched, ResidentInputs
-from labelproof.training.examples import choose_examples
+from labelproof.training.batches import Fetched
 from labelproof.training.metrics import Epoch, Tally
 from labelproof.training.optimizer import Optimizer
 from labelproof.training.step import GlobalChance, make_direct
-from labelproof.training.trainer import Trainer
 
 MLP = "mlp(hidden=16,depth=2)"
 
 
-def is_direct(**changes: Any) -> bool:
-    run = small_run(small(**{"network": MLP, **changes}))
-    return run.plain.direct is not None
-
-
 def test_runs_that_take_the_direct_way() -> None:
-    assert is_direct()
-    assert is_direct(loss="gce(q=0.7)", optimizer="adamw", clip_norm=1.0, average=0.9)
+    plain: dict[str, Any] = {"loss": "gce(q=0.7)", "optimizer": "adamw", "average": 0.9}
     for changes in (
+        {},
+        plain,
         *({"loss": loss} for loss in ("nce+mae", "nl")),
         *({"precision": precision} for precision in ("bf16", "fp16")),
         *({"network": f"mlp(hidden={rest})"} for rest in ("16,depth=1,batch_norm=true", "400")),
         {"network": "cnn4(width=4)"},
         {"algorithm": "co-teaching"},
     ):
-        assert not is_direct(**changes), changes
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"loss": "ce"},
-        {"loss": "gce(q=0.7)"},
-        {"loss": "gce(q=0.01)+sr"},
-        {"loss": "fl+sr(clamp=0.01,normalize=false)"},
-        {"optimizer": "adamw", "learning_rate": 0.01, "weight_decay": 0.1},
-        {"clip_norm": 0.5, "nesterov": True},
-        {"average": 0.9},
-        {"network": "mlp(hidden=16,depth=0)"},
-    ],
-    ids=str,
-)
-def test_two_epochs_come_to_what_traced_ones_do(changes: dict[str, Any]) -> None:
-    configuration = small(**{"network": MLP, "learning_rate": 0.05, **changes})
-    direct, traced = small_run(configuration), small_run(configuration)
-    traced.plain.direct = None
-    for _ in range(2):
-        found, expected = train_epoch(direct), train_epoch(traced)
-        assert found == pytest.approx(expected, rel=1e-4, abs=0.6)
-        assert found["train_loss"] == pytest.approx(expected["train_loss"], rel=1e-4)
-    theirs = traced.evaluated.state_dict()
-    for name, tensor in direct.evaluated.state_dict().items():
-        torch.testing.assert_close(tensor, theirs[name], rtol=1e-3, atol=1e-4)
-
-
-def test_examples_that_count_differently() -> None:
-    configuration = small(network=MLP)
-    examples = choose_examples(configuration, small_digits())
-    weight = np.linspace(0, 2, len(examples.dataset.train)).astype(np.float32)
-    weighed = type(examples)(**{**vars(examples), "weight": weight})
-
-    def run_of(chosen: Any) -> Trainer:
-        images = ResidentInputs(chosen.dataset, CPU.device)
-        return Trainer(configuration, chosen, images, CPU)
-
-    direct, traced, alike = run_of(weighed), run_of(weighed), run_of(examples)
-    assert direct.plain.direct is not None
-    traced.plain.direct = None
-    losses = [train_epoch(run)["train_loss"] for run in (direct, traced, alike)]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-    assert losses[0] != pytest.approx(losses[2], rel=1e-3)
+        run = small_run(small(**{"network": MLP, **changes}))
+        assert (run.plain.direct is not None) == (changes in ({}, plain)), changes
 
 
 def test_frozen_parameters_stay_and_the_others_have_the_gradient_that_is_traced() -> None:

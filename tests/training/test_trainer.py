@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -140,6 +138,7 @@ class Reference:
         }
 
 
+MLP = "mlp(hidden=16,depth=2)"
 CASES: list[dict[str, Any]] = [
     {},
     {"network": "cnn4(width=4)"},
@@ -149,6 +148,16 @@ CASES: list[dict[str, Any]] = [
     # Without a batch norm: the bias before one has no gradient but rounding, which Adam magnifies.
     {"optimizer": "adamw", "learning_rate": 0.01, "network": "mlp(hidden=16,depth=1)"},
     {"loss": "nl", "momentum": 0.5},
+    # Of these the gradients are written down, not traced.
+    *(
+        {"network": MLP, "learning_rate": 0.05, **changes}
+        for changes in (
+            {"loss": "ce", "network": "mlp(hidden=16,depth=0)"},
+            {"loss": "gce(q=0.7)", "weight_decay": 0.1},
+            {"loss": "gce(q=0.01)+sr", "clip_norm": 0.5, "nesterov": True},
+            {"loss": "fl+sr(clamp=0.01,normalize=false)"},
+        )
+    ),
     {"batch_size": 64, "loss": "ce+sr(lambda0=4,rho=2,r=1,tau=0.1,normalize=false)"},
     {"batch_size": 500, "noise": "symmetric:0.6:exact"},
     {"l1": 0.01, "l1_on": "weights", "network": "cnn4(width=4)", "clip_norm": 0.1},

@@ -1,7 +1,5 @@
 """Collapse is seen in runs that collapse, and in no others."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest
@@ -15,7 +13,7 @@ from labelproof.training import Configuration, Examples, Job, choose_examples
 from labelproof.tuning import Trial, back_off, collapse
 from labelproof.tuning.collapse import hopeless
 
-steady = settings(deadline=None, derandomize=True, max_examples=30)
+steady = settings(deadline=None, derandomize=True, max_examples=15)
 
 NETWORK = "mlp(hidden=32,depth=1,batch_norm=true)"
 DIGITS = small_digits(400, 0)
@@ -25,7 +23,7 @@ def load(configuration: Configuration) -> Examples:
     return choose_examples(configuration, DIGITS)
 
 
-def seen_at(loss: str, *, rate: float = 0.1, epochs: int = 12) -> int | None:
+def seen_at(loss: str, *, rate: float = 0.1, epochs: int = 8) -> int | None:
     """After how many epochs a real run is taken for collapsed."""
     configuration = small(
         loss=loss, learning_rate=rate, network=NETWORK, epochs=epochs, validation=0.3

@@ -1,7 +1,5 @@
 """What a trial came to, which is chosen, and the file that a search keeps."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path
@@ -21,7 +19,7 @@ from labelproof.tuning.trial import (
     write_journal,
 )
 
-steady = settings(deadline=None, derandomize=True, max_examples=50)
+steady = settings(deadline=None, derandomize=True, max_examples=25)
 ABOUT: dict[str, Any] = {"data": "digits", "epochs": 2, "rows": [10, 10], "labels": "abc"}
 
 

@@ -1,7 +1,5 @@
 """What holds for every algorithm: one graph, static shapes, a draw that belongs to the run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -19,21 +17,16 @@ from labelproof.training.algorithms import (
     Supervised,
     format_algorithm,
     make_algorithm,
-    selected_mean,
 )
 
 SIZE, CLASSES, EXAMPLES = 16, 5, 40
 
 
-def made(text: str, loss: str = "ce", noise_rate: float | None = 0.4) -> Algorithm:
-    return make_algorithm(
-        text,
-        parse_loss(loss),
-        num_classes=CLASSES,
-        num_examples=EXAMPLES,
-        noise_rate=noise_rate,
-        epochs=8,
-    )
+def made(
+    text: str, loss: str = "ce", noise_rate: float | None = 0.4, epochs: int | None = 8
+) -> Algorithm:
+    sizes = {"num_classes": CLASSES, "num_examples": EXAMPLES}
+    return make_algorithm(text, parse_loss(loss), noise_rate=noise_rate, epochs=epochs, **sizes)
 
 
 def batch_for(algorithm: Algorithm, *, seed: int = 0, device: str = "cpu") -> Batch:
@@ -61,10 +54,10 @@ EVERY = [
 
 
 @pytest.mark.parametrize(("text", "loss"), EVERY)
-def test_one_scalar_for_each_network_and_parts_that_keep_their_names(text: str, loss: str):
-    algorithm = made(text, loss)
+def test_one_scalar_for_each_network_parts_that_keep_their_names_and_a_state(text: str, loss: str):
+    algorithm, twin = made(text, loss), made(text, loss)
     names = None
-    for epoch in range(8):
+    for epoch in (0, 1, 3, 7):
         algorithm.set_epoch(epoch)
         losses, parts = algorithm.objectives(batch_for(algorithm, seed=epoch))
         assert len(losses) == algorithm.num_networks
@@ -78,9 +71,14 @@ def test_one_scalar_for_each_network_and_parts_that_keep_their_names(text: str, 
         assert names is None or list(parts) == names
         names = list(parts)
         algorithm.after_epoch(epoch)
+    twin.load_state_dict(algorithm.state_dict())
+    for each in (algorithm, twin):
+        each.set_epoch(5)
+    found, expected = (dict(each.named_buffers()) for each in (twin, algorithm))
+    torch.testing.assert_close(found, expected, equal_nan=True)
 
 
-@pytest.mark.parametrize(("text", "loss"), [EVERY[3], EVERY[5], *EVERY[7:]])
+@pytest.mark.parametrize(("text", "loss"), [EVERY[5], *EVERY[7:]])
 def test_an_epoch_moves_without_a_new_graph(text: str, loss: str):
     algorithm, twin = made(text, loss), made(text, loss)
     torch._dynamo.reset()
@@ -105,22 +103,6 @@ def test_an_epoch_moves_without_a_new_graph(text: str, loss: str):
     assert graphs == 1
 
 
-@pytest.mark.parametrize("text", ["supervised", "co-teaching(rate=estimate)", "nlnl", "elr"])
-def test_a_state_dict_goes_round(text: str):
-    algorithm, other = made(text), made(text)
-    for epoch in range(3):
-        algorithm.set_epoch(epoch)
-        for seed in range(6):
-            algorithm.objectives(batch_for(algorithm, seed=seed))
-        algorithm.after_epoch(epoch)
-    other.load_state_dict(algorithm.state_dict())
-    for each in (algorithm, other):
-        each.set_epoch(5)
-    buffers = dict(other.named_buffers())
-    for name, buffer in algorithm.named_buffers():
-        torch.testing.assert_close(buffers[name], buffer, equal_nan=True, msg=name)
-
-
 @pytest.mark.parametrize(("text", "loss"), [("nlnl", "ce"), ("supervised", "nl+0.5*mae")])
 def test_draws_come_from_the_generator_of_the_run(text: str, loss: str):
     def values(seed: int, elsewhere: int) -> list[float]:
@@ -137,15 +119,6 @@ def test_draws_come_from_the_generator_of_the_run(text: str, loss: str):
 
     assert values(1, 1) == values(1, 2) != values(2, 1)
     assert len(set(values(1, 1))) == 3
-
-
-def test_the_mean_of_nothing_is_zero_with_a_gradient_of_zero():
-    values = torch.tensor([1.0, torch.inf], requires_grad=True)
-    mean = selected_mean(values, torch.tensor([False, False]))
-    mean.backward()
-    assert mean == 0
-    assert values.grad is not None
-    assert values.grad.tolist() == [0, 0]
 
 
 def test_what_cannot_be_trained_is_refused():
@@ -192,41 +165,26 @@ LOSSES = [
 ]
 
 
-@pytest.mark.parametrize("epoch", [0, 7, 45])
-@pytest.mark.parametrize("text", LOSSES)
-def test_the_parts_are_the_losss_own(text: str, epoch: int):
-    loss = parse_loss(text)
-    assert isinstance(loss, SparseRegularized)
-    algorithm, batch = supervised(loss), batch_of_seven()
-    algorithm.set_epoch(epoch)
-    (value,), parts = algorithm.objectives(batch)
-    expected = loss.parts(batch.logits[0].detach(), batch.target)
-    torch.testing.assert_close(value, loss(*batch.logits, batch.target))
-    torch.testing.assert_close(parts["penalty"], expected.penalty)
-    assert parts["sparse_rate"] == expected.sparse_rate
-    # A difference is as exact as what it is a difference of.
-    precision = 1e-6 * float(expected.total)
-    torch.testing.assert_close(parts["base"], expected.base, atol=precision, rtol=1e-6)
-
-
-def test_less_usual_losses_report_their_own_parts():
-    batch = batch_of_seven()
-    for base in (
+def test_the_parts_are_the_losss_own():
+    foreign = (
         CrossEntropy(weight=torch.linspace(0.1, 2, 7)),
         torch.nn.CrossEntropyLoss(label_smoothing=0.1),
         as_loss(torch.nn.CrossEntropyLoss(weight=torch.linspace(1, 2, 7))),
-    ):
-        loss = SparseRegularized(base)
-        (value,), parts = supervised(loss).objectives(batch)
-        expected = loss.parts(batch.logits[0], batch.target)
-        torch.testing.assert_close(value, expected.total)
-        for name in ("base", "penalty", "sparse_rate"):
-            torch.testing.assert_close(parts[name], getattr(expected, name).detach())
-
-
-def written(text: str, noise_rate: float | None = None, epochs: int | None = 8) -> Algorithm:
-    sizes = {"num_classes": 10, "num_examples": 20}
-    return make_algorithm(text, parse_loss("ce"), noise_rate=noise_rate, epochs=epochs, **sizes)
+    )
+    batch = batch_of_seven()
+    for loss in (*map(parse_loss, LOSSES), *map(SparseRegularized, foreign)):
+        assert isinstance(loss, SparseRegularized)
+        algorithm = supervised(loss)
+        for epoch in (0, 45):
+            algorithm.set_epoch(epoch)
+            (value,), parts = algorithm.objectives(batch)
+            expected = loss.parts(batch.logits[0].detach(), batch.target)
+            torch.testing.assert_close(value, loss(*batch.logits, batch.target))
+            torch.testing.assert_close(parts["penalty"], expected.penalty)
+            assert parts["sparse_rate"] == expected.sparse_rate
+            # A difference is as exact as what it is a difference of.
+            precision = 1e-6 * float(expected.total)
+            torch.testing.assert_close(parts["base"], expected.base, atol=precision, rtol=1e-6)
 
 
 def test_texts_have_one_form():
@@ -241,17 +199,17 @@ def test_texts_have_one_form():
         "nlnl(negative=720, samples=110)": "nlnl(negative=720,samples=110)",
     }.items():
         assert format_algorithm(text) == format_algorithm(canonical) == canonical
-        assert type(written(text)) is ALGORITHMS[canonical.partition("(")[0]]
+        assert type(made(text)) is ALGORITHMS[canonical.partition("(")[0]]
 
 
 def test_arguments_arrive():
-    peers = written("co-teaching(rate=0.25,ramp=5,exponent=2)")
+    peers = made("co-teaching(rate=0.25,ramp=5,exponent=2)")
     assert isinstance(peers, CoTeaching)
     assert (float(peers.noise_rate), peers.ramp_epochs, peers.exponent) == (0.25, 5, 2)
-    stages = written("nlnl(negative=0.25,selective=3,samples=4)")
+    stages = made("nlnl(negative=0.25,selective=3,samples=4)")
     assert isinstance(stages, NegativeToPositive)
     assert (stages.first_selective, stages.first_positive, stages.samples) == (2, 5, 4)
-    assert isinstance(written("supervised", noise_rate=0.3), Supervised)
+    assert isinstance(made("supervised", noise_rate=0.3), Supervised)
 
 
 def test_the_runs_noise_rate_serves_where_the_text_gives_none():
@@ -262,7 +220,7 @@ def test_the_runs_noise_rate_serves_where_the_text_gives_none():
         ("co-teaching(rate=estimate)", 0.5, None),
         ("co-teaching", None, None),
     ):
-        algorithm = written(text, noise_rate=known)
+        algorithm = made(text, noise_rate=known)
         assert isinstance(algorithm, CoTeaching)
         assert algorithm.estimates == (expected is None)
         assert float(algorithm.noise_rate) == (expected or 0)
@@ -273,11 +231,9 @@ def test_mistakes_are_named():
         "co-teching": "did you mean 'co-teaching'",
         "zzz": "supervised, co-teaching, nlnl, elr, got 'zzz'",
         "": "expected a name",
-        "nlnl(": "expected an argument",
         "co-teaching(rat=0.4)": "rate, ramp, exponent, got 'rat'; did you mean 'rate'",
         "supervised(rate=1)": "supervised takes no arguments, got 'rate'",
         "co-teaching(0.4)": "expected an argument",
-        "co-teaching(rate=0.4,)": "expected an argument",
         "co-teaching(rate=0.4,rate=0.5)": "'rate' is given twice",
         "co-teaching(rate=estimat)": "did you mean 'estimate'",
         "co-teaching(ramp=estimate)": "ramp in co-teaching, got 'estimate'",
@@ -289,12 +245,12 @@ def test_mistakes_are_named():
         "nlnl(samples=0)": "samples",
     }.items():
         with pytest.raises(ValueError, match=rf"^algorithm [\w-]+\(.*\): {named}: expected"):
-            written(text)
+            made(text)
     with pytest.raises(TypeError, match="algorithm: expected a string"):
         format_algorithm(3)  # pyright: ignore[reportArgumentType]
 
 
 def test_shares_need_the_length_of_the_run():
     with pytest.raises(ValueError, match=r"^algorithm nlnl: negative_epochs: expected whole"):
-        written("nlnl", epochs=None)
-    assert isinstance(written("nlnl(negative=5,selective=2)", epochs=None), NegativeToPositive)
+        made("nlnl", epochs=None)
+    assert isinstance(made("nlnl(negative=5,selective=2)", epochs=None), NegativeToPositive)

@@ -1,7 +1,5 @@
 """Early-learning regularization against its formula in numpy, and what it does to wrong labels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -30,7 +28,7 @@ def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     return raised / raised.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize(("beta", "weight"), [(0.7, 3.0), (0.9, 1.0), (0.0, 7.0), (1.0, 3.0)])
+@pytest.mark.parametrize(("beta", "weight"), [(0.7, 3.0), (0.0, 7.0), (1.0, 3.0)])
 def test_it_is_the_formula(beta: float, weight: float):
     algorithm = early_learning(beta=beta, weight=weight)
     targets = np.zeros((40, 6))

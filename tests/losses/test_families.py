@@ -1,0 +1,156 @@
+"""What single families promise beyond the contract: torch's cross entropy, drawn labels, digits."""
+
+import itertools
+import math
+from functools import partial
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from losses.catalogue import batch, value_and_gradient
+from torch.testing import assert_close
+
+from labelproof import (
+    CrossEntropy,
+    GeneralizedCrossEntropy,
+    NegativeLearning,
+    PartiallyHuberizedCrossEntropy,
+    ReverseCrossEntropy,
+    SparseRegularized,
+    as_loss,
+    parse_loss,
+)
+from labelproof.losses import draw_complementary
+from labelproof.losses.negative import log_complements
+
+SHAPES: list[tuple[int, ...]] = [(7, 5), (1, 5), (2, 5, 3, 2), (2, 5, 1, 3, 2)]
+WEIGHT = torch.tensor([0.2, 1.0, 3.0, 0.0, 0.7], dtype=torch.float64)
+
+
+def test_cross_entropy_is_torchs_for_indices_probabilities_and_single_examples():
+    for shape, reduction, dtype, weight, ignored in itertools.product(
+        *(SHAPES, ("none", "mean", "sum"), (torch.float32, torch.float64)),
+        *((None, WEIGHT), (-100, 2)),
+    ):
+        logits, label = batch(*shape, dtype=dtype)
+        label.view(-1)[:1] = 1  # one example counts, or torch's mean is NaN
+        share = torch.softmax(batch(*shape, seed=1, dtype=dtype)[0], dim=1)
+        settings: dict[str, Any] = {"reduction": reduction, "ignore_index": ignored}
+        settings["weight"] = None if weight is None else weight.to(dtype)
+        pairs = [(logits, label)] if ignored == 2 else [(logits, label), (logits, share)]
+        if logits.ndim == 2:
+            pairs += [(logits[0], target[0]) for _, target in pairs]
+        for given, target in pairs:
+            expected = value_and_gradient(partial(F.cross_entropy, **settings), given, target)
+            found = value_and_gradient(CrossEntropy(**settings), given, target)
+            tolerance = 1e-6 if dtype == torch.float32 else 1e-14
+            assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_any_integer_type_is_an_index_arguments_have_torchs_names_and_autocast_is_left_alone():
+    logits, label = batch()
+    for name in ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32"):
+        value = CrossEntropy()(logits, label.to(getattr(torch, name)))
+        assert torch.equal(value, CrossEntropy()(logits, label))
+    theirs = torch.nn.CrossEntropyLoss()
+    for loss in (CrossEntropy(), SparseRegularized(theirs), as_loss(theirs)):
+        assert torch.equal(loss(input=logits, target=label), loss(logits, label))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        value = CrossEntropy()(logits.float(), label)
+    assert value.dtype == torch.float32
+    assert_close(value, F.cross_entropy(logits.float(), label))
+
+
+def seeded() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+def test_drawn_labels_are_uniform_over_the_others_and_the_loss_is_theirs():
+    target = torch.tensor([0, 3, 4]).repeat(4000)
+    drawn = draw_complementary(target, 5, generator=seeded()).squeeze(1)
+    assert drawn.shape == target.shape
+    assert not (drawn == target).any()
+    for label in (0, 3, 4):
+        counts = torch.bincount(drawn[target == label], minlength=5)
+        others = counts[torch.arange(5) != label].double()
+        assert (others - 1000).abs().max() < 4 * math.sqrt(4000 * 0.25 * 0.75)
+    logits, label = batch(4, 5, 3)
+    value = NegativeLearning(samples=3, generator=seeded(), reduction="none")(logits, label)
+    drawn = draw_complementary(label, 5, samples=3, generator=seeded())
+    expected = -torch.log(1 - torch.softmax(logits, dim=1).gather(1, drawn)).mean(dim=1)
+    assert_close(value, expected)
+    for loss in (NegativeLearning(), SparseRegularized(NegativeLearning())):
+        with pytest.raises(ValueError, match=r"target: .* expected=True"):
+            loss(logits, torch.softmax(logits, dim=1))
+
+
+def test_complements_have_their_digits_at_both_ends():
+    logits = torch.tensor([[30.0, 0.0, -5.0], [700.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    expected = [
+        [-30 + math.log1p(math.exp(-5)), -math.exp(-30), -math.exp(-35)],
+        [-700 + math.log(2), -math.exp(-700), -math.exp(-700)],
+        [math.log(2 / 3)] * 3,
+    ]
+    found = log_complements(torch.log_softmax(logits.double(), 1))
+    assert_close(found, torch.tensor(expected, dtype=torch.float64), rtol=1e-12, atol=0)
+
+
+# Digits survive in single precision where the plain formula would lose them.
+
+REGULARIZED = ["ce+sr", "ce+sr(clamp=1e-3)", "nce+sr", "ce+sr(smoothing=0.1)"]
+ordinary = torch.tensor([[1.0, 2.0, 3.0], [0.0, -1.0, 0.5]])
+
+
+def test_negative_and_reverse_losses_of_a_certain_output():
+    sure = [torch.tensor([[margin, 0.0, 0.5, -1.0, 1.0]]) for margin in (6.0, 12.0)]
+    sure.append(torch.tensor([[24.0, 0.0, 0.0, 0.0, 2.0]]))
+    for loss in (NegativeLearning(expected=True), ReverseCrossEntropy(clamp=1e-7)):
+        for given in sure[:2] if isinstance(loss, NegativeLearning) else sure[2:]:
+            for target in (torch.tensor([0]), torch.eye(5)[:1]):
+                exact = loss(given.double(), target)
+                assert_close(loss(given, target).double(), exact, rtol=1e-5, atol=0)
+
+
+def test_value_and_gradient_keep_their_digits():
+    spread = -torch.linspace(1, 30, 80)
+    logits = torch.stack([spread, torch.log(-torch.expm1(spread))], dim=1)
+    many = 3 * torch.randn(4, 100_000, generator=seeded())
+    sure = torch.tensor([[4.0, 0.0, 1.0], [12.0, 0.0, 1.0]])
+    for text in ("mae", "rce", "gce(q=0.7)", "gce(q=0.01)", "gce(q=1)", "sce"):
+        loss = parse_loss(text, reduction="none")
+        # Of a sure output torch's log-softmax itself has seven digits of 1, and no more.
+        for given, rounding in ((logits, 0.0), (many, 0.0), (sure, 1e-6)):
+            label = torch.zeros(len(given), dtype=torch.long)
+            exact, exact_slope = value_and_gradient(loss, given.double(), label)
+            values, slope = value_and_gradient(loss, given, label)
+            # A logarithm of -30 has an ulp of 2e-6, and so has its exponential.
+            assert_close(values.double(), exact, rtol=5e-6, atol=rounding)
+            assert_close(slope[:, 0].double(), exact_slope[:, 0], rtol=5e-6, atol=rounding)
+
+
+def test_tiny_exponents_and_huge_bounds_are_cross_entropy():
+    label = torch.tensor([0, 2])
+    expected = value_and_gradient(CrossEntropy(), ordinary, label)
+    for loss in (
+        *map(GeneralizedCrossEntropy, (1e-6, 1e-20, 1e-30, 1e-40, 1e-300)),
+        *map(PartiallyHuberizedCrossEntropy, (1e6, 1e30)),
+    ):
+        found = value_and_gradient(loss, ordinary, label)
+        assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="tau"):
+        PartiallyHuberizedCrossEntropy(1e39)
+
+
+def test_directions_are_told_apart_where_squares_are_past_the_floats():
+    label = torch.arange(4) % 3
+    for text, size in itertools.product(REGULARIZED, (1e18, 1e20, 1e30)):
+        loss = parse_loss(text, reduction="none")
+        # An ordinary example and one with a masked class stand beside the large ones.
+        logits = torch.cat([ordinary * size, ordinary])
+        logits[1, 2] = logits[3, 1] = -float("inf")
+        values, slope = (each.double() for each in value_and_gradient(loss, logits, label))
+        exact, exact_slope = value_and_gradient(loss, logits.double(), label)
+        assert_close(values, exact, rtol=1e-5, atol=0)
+        assert_close(slope[:2] * size, exact_slope[:2] * size, rtol=1e-3, atol=1e-4)
+        assert_close(slope[2:], exact_slope[2:], rtol=1e-4, atol=1e-5)
