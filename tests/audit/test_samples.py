@@ -9,11 +9,20 @@ import pytest
 from audits import make_findings, make_photos
 from made_images import make_image, pixels, write_images
 from PIL import Image
+from sklearn.datasets import load_digits
 
 from labelproof.audit.findings import Estimate
 from labelproof.audit.folder import Audit
-from labelproof.audit.samples import Samples, mark_rows, open_samples, read_cells
+from labelproof.audit.samples import (
+    Samples,
+    features_of,
+    find_neighbours,
+    mark_rows,
+    open_samples,
+    read_cells,
+)
 from labelproof.data import load_dataset
+from labelproof.data.dataset import Split
 from labelproof.data.images import UnreadableImageError, sample_names
 from labelproof.data.labels_file import relabel
 from labelproof.data.notices import DataWarning
@@ -164,3 +173,19 @@ def test_without_data_there_is_nothing_to_look_at(tmp_path: Path) -> None:
     assert samples.kind == "unknown"
     assert samples.dataset is None
     assert Samples(replace(audit, kind="images"), None).kind == "unknown"
+
+
+def test_garbage_of_a_kind_and_a_brighter_copy_are_found_among_images() -> None:
+    # Scikit-learn's digits as pictures: garbage resembles garbage, and is an outlier all the same.
+    images = (load_digits()["images"][:600, None] * 15).astype(np.uint8).repeat(2, 2).repeat(2, 3)
+    generator = np.random.default_rng(0)
+    images[:6] = generator.integers(256, size=images[:6].shape)
+    images[6:9] = 255
+    images[20] = np.clip(images[30] * 1.05, 0, 255)
+    features = features_of(Split(images, np.zeros(600, np.int64)), np.arange(600))
+    assert features is not None
+    found = find_neighbours(features)
+    assert found.outlier[:9].all()
+    assert found.outlier[9:].mean() < 0.02
+    assert (found.duplicate_of[20], found.duplicate_of[30]) == (30, 20)
+    assert (found.duplicate_of[9:] >= 0).mean() < 0.05

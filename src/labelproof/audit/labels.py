@@ -153,7 +153,7 @@ def _describe(
         findings = settle_copies(findings, copies_of(dataset.train)[index])
         kind = "rows" if dataset.tabular else "images"
         if (features := features_of(dataset.train, index)) is not None:
-            described |= find_neighbours(features, kind)._asdict()
+            described |= find_neighbours(features)._asdict()
     return Audit(
         name=Path(data).stem if dataset is None else dataset.name,
         data=str(data),

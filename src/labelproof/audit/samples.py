@@ -1,8 +1,9 @@
 """The samples of an audit: what each is called, how it looks, and which others are like it.
 
-To find near duplicates and outliers, rows are compared by their standardised features, images by
-small copies of them. The distances to the ten nearest others say both: far less than is usual to
-the nearest one is a near duplicate, and far more than is usual to all ten is an outlier.
+Rows are compared by their standardised features. A near duplicate is far closer to another sample
+than is usual, an outlier far from its ten nearest. Images are near duplicates by small copies, and
+outliers by statistics such as brightness, contrast and sharpness: garbage is rarely alone, so each
+is compared with some hundred others, among which garbage is rare.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -175,8 +176,6 @@ _DECODED = 3_000
 """Images that are decoded for it, where they are not in memory."""
 _FEWEST = 50
 _NEIGHBOURS = 10
-_NEAR = {"rows": 0.13, "images": 0.2}
-"""A near duplicate is closer to another sample than this share of the usual distance."""
 _FAR = 4.0
 """An outlier is so many robust standard deviations further from its neighbours than usual."""
 _LEAST = 0.4
@@ -184,7 +183,22 @@ _LEAST = 0.4
 _CLIPPED = 4.0
 """Standard deviations at which a feature counts as far out: an indicator that is 1 in two rows of a
 thousand would decide alone."""
-_SIDE = 8
+_SIDE = 32
+"""Of the images of which statistics are taken; near duplicates are alike at a quarter of it."""
+_OTHERS = 400
+"""Samples that each is compared with where outliers may be many of a kind."""
+_CHUNK = 500
+
+
+class Features(NamedTuple):
+    """What samples are compared by: `copies` to find near duplicates, `kinds` to find outliers.
+
+    A near duplicate is closer to another sample than the share `near` of the usual distance.
+    """
+
+    copies: NDArray[np.float32]
+    kinds: NDArray[np.float32]
+    near: float
 
 
 class Neighbours(NamedTuple):
@@ -194,37 +208,57 @@ class Neighbours(NamedTuple):
     outlier: NDArray[np.bool_]
 
 
-def features_of(split: Split, index: NDArray[np.int64]) -> NDArray[np.float32] | None:
-    """What samples are compared by, `(N, F)`; `None` where there are too many or too few.
+def features_of(split: Split, index: NDArray[np.int64]) -> Features | None:
+    """What samples are compared by; `None` where there are too many or too few.
 
     >>> split = Split(np.eye(60, dtype=np.float32), np.zeros(60, np.int64))
-    >>> features_of(split, np.arange(50)).shape
+    >>> features_of(split, np.arange(50)).copies.shape
     (50, 60)
     """
     if not _FEWEST <= len(index) <= _MOST:
         return None
     if split.tabular:
-        rows = split.array[index]
-        if not rows.shape[1]:
-            return None
-        scaled = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-6)
-        return np.clip(scaled, -_CLIPPED, _CLIPPED)
+        scaled = _standardized(split.array[index])
+        return Features(scaled, scaled, near=0.13) if scaled.shape[1] else None
     if not isinstance(split.images, np.ndarray) and len(index) > _DECODED:
         return None
+    places = np.split(index, range(_CHUNK, len(index), _CHUNK))
     try:
-        return np.stack([_small(split.images[place]) for place in index.tolist()])
+        looks = [_look([split.images[place] for place in part.tolist()]) for part in places]
     except (UnreadableImageError, ValueError):
         return None
+    small, statistics = (np.concatenate(part) for part in zip(*looks, strict=True))
+    # Statistics depend on one another: directions in which images hardly differ count as much.
+    axes, lengths, _ = np.linalg.svd(_standardized(statistics), full_matrices=False)
+    kinds = axes[:, lengths > 0.05 * lengths[0]] * len(index) ** 0.5
+    return Features(small, kinds, near=0.25)
 
 
-def _small(image: NDArray[Any]) -> NDArray[np.float32]:
-    pooled = torch.nn.functional.adaptive_avg_pool2d(torch.from_numpy(image).float(), _SIDE)
-    return (pooled / 255).flatten().numpy()
+def _standardized(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    scaled = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-6)
+    return np.clip(scaled, -_CLIPPED, _CLIPPED)
 
 
-def find_neighbours(
-    features: NDArray[np.float32], kind: Literal["rows", "images"] = "rows"
-) -> Neighbours:
+def _look(images: Sequence[NDArray[Any]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Small copies of equal brightness and contrast, `(N, F)`, and statistics, `(N, G)`."""
+    pool = torch.nn.functional.adaptive_avg_pool2d
+    pixels = torch.stack([pool(torch.from_numpy(image).float() / 255, _SIDE) for image in images])
+    small = pool(pixels, _SIDE // 4).flatten(1)
+    small -= small.mean(dim=1, keepdim=True)
+    small /= small.norm(dim=1, keepdim=True).clamp_min(0.02 * small.shape[1] ** 0.5)
+    grey, colours = pixels.mean(dim=1), pixels.mean(dim=(2, 3))
+    saturation = (pixels.amax(dim=1) - pixels.amin(dim=1)).mean(dim=(1, 2))
+    dark, bright = (grey < 0.02).float(), (grey > 0.98).float()
+    statistics = [grey.std(dim=(1, 2)), saturation, dark.mean(dim=(1, 2)), bright.mean(dim=(1, 2))]
+    for _ in range(3):  # how much neighbouring pixels differ, at three sizes
+        statistics += [
+            grey.diff(dim=side).abs().mean(dim=(1, 2)).add(0.003).log() for side in (1, 2)
+        ]
+        grey = torch.nn.functional.avg_pool2d(grey, 2)
+    return small.numpy(), torch.column_stack([colours, *statistics]).numpy()
+
+
+def find_neighbours(features: Features) -> Neighbours:
     """Near duplicates and outliers by exact nearest neighbours.
 
     Nothing is a near duplicate where most samples have an equal one: features are then too coarse.
@@ -232,21 +266,28 @@ def find_neighbours(
     Example:
         >>> rows = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
         >>> rows[7], rows[9] = rows[3] + 1e-3, 30
-        >>> found = find_neighbours(rows)
+        >>> found = find_neighbours(Features(rows, rows, near=0.13))
         >>> np.flatnonzero(found.duplicate_of >= 0), np.flatnonzero(found.outlier)
         (array([3, 7]), array([9]))
     """
     # Not above: every command would wait a second for it.
     from sklearn.neighbors import NearestNeighbors
 
-    search = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, len(features) - 1)).fit(features)
+    copies, kinds, share = features
+    search = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, len(copies) - 1)).fit(copies)
     distances, indices = search.kneighbors()
-    near = distances[:, 0] < _NEAR[kind] * np.median(distances[:, 0])
+    near = distances[:, 0] < share * np.median(distances[:, 0])
+    if kinds is not copies:
+        others = kinds[np.linspace(0, len(kinds) - 1, min(_OTHERS, len(kinds))).astype(np.int64)]
+        search = NearestNeighbors(n_neighbors=max(len(others) // 20, 1)).fit(others)
+        distances, _ = search.kneighbors(kinds)
     # By their logarithm, since distances are skewed; copies would make them 0.
     far = np.log(np.maximum(distances.mean(axis=1), 1e-12))
     above = far - np.median(far)
     deviation = 1.4826 * np.median(np.abs(above))
-    return Neighbours(np.where(near, indices[:, 0], -1), above > max(_FAR * deviation, _LEAST))
+    return Neighbours(
+        np.where(near, indices[:, 0], -1), above > max(_FAR * float(deviation), _LEAST)
+    )
 
 
 def copies_of(split: Split) -> NDArray[np.int64]:
