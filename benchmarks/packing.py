@@ -23,7 +23,7 @@ import torch
 from safetensors.torch import save
 
 from labelproof.data import Dataset, Split, load_dataset
-from labelproof.experiments.presets import PAPER_LOSSES
+from labelproof.experiments.presets import paper_losses
 from labelproof.training.checkpoint import newest_whole
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
@@ -67,7 +67,7 @@ def dataset(name: str, root: str | None) -> Dataset:
 
 def configurations(name: str, runs: int, epochs: int) -> list[Configuration]:
     """Different losses and seeds, so that a mix-up of any kind shows."""
-    losses = PAPER_LOSSES["cifar100-symmetric" if name == "cifar100" else name]
+    losses = paper_losses(name)
     chosen = [losses[method] for method in ("CE+SR", "CE", "GCE", "FL+SR")]
     return [
         Configuration(

@@ -56,11 +56,10 @@ from labelproof.cli.bench import TimeLimit
 from labelproof.cli.console import TIME_IS_UP
 from labelproof.data import Dataset, Split, load_dataset
 from labelproof.experiments.presets import (
-    PAPER_LOSSES,
-    PAPER_TRAINING,
-    TRIPLE_WEIGHTS,
     paper_configuration,
+    paper_losses,
     paper_noise,
+    paper_training,
     row_training,
 )
 from labelproof.experiments.records import RecordStore
@@ -150,7 +149,7 @@ HOW_L1 = each_noise(
     [
         {"loss": sparse(lambda0=0.6), "l1": 5e-5, "l1_on": "weights"},
         {"loss": sparse(lambda0=0.6), "l1": 5e-5, "l1_before_clipping": True},
-        {"loss": PAPER_LOSSES["cifar10"]["CE+SR"], "weight_decay": 1e-4},
+        {"loss": paper_losses("cifar10")["CE+SR"], "weight_decay": 1e-4},
     ],
 )
 """Beside the first plan: the penalty on weights alone, before clipping, and the paper's CE+SR."""
@@ -192,7 +191,7 @@ def row(method: str, data: str = "cifar10") -> Entry:
     return {"loss": run.loss, **row_training(method, data, run.noise)}
 
 
-FROZEN = row(TRIPLE_WEIGHTS)
+FROZEN = row("3CE+SR+l1")
 """What the first two plans chose in runs of 60 epochs; in 120 it learns asymmetric noise."""
 
 JOINT = row("JAL-CE")
@@ -401,7 +400,7 @@ def limited(entry: Entry, weights: Mapping[tuple[str, str, str], float]) -> Entr
 def configure(entry: Entry, *, final: bool, epochs: int | None = None) -> Configuration:
     """The run of an entry; a search holds samples out, a final run learns from all by default."""
     data = entry.get("data", "cifar10")
-    base = {**PAPER_TRAINING.get(data, {}), "weight_decay": 0.0}
+    base = {**paper_training(data), "weight_decay": 0.0}
     held = {"validation": 0.0 if final else VALIDATION}
     rest = {name: value for name, value in entry.items() if name != "epochs"}
     configuration = Configuration.from_values({**base, **held, "data": data, **rest})

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from labelproof.cli.commands import NAMES, app, load_command
 from labelproof.cli.options import read_settings
 from labelproof.data.dataset import Dataset, Split
-from labelproof.experiments.presets import PAPER_LOSSES, paper_configuration
+from labelproof.experiments.presets import paper_configuration, paper_losses
 from labelproof.losses import format_loss, parse_loss
 from labelproof.training.configuration import Configuration
 from labelproof.verbs.summaries import format_settings
@@ -87,7 +87,9 @@ def test_the_paper_preset_is_the_papers_run() -> None:
         assert chosen == paper_configuration(
             "cifar100", "CE+SR", noise="asymmetric-reference:0.4", seed=3
         )
-        assert chosen.loss == format_loss(parse_loss(PAPER_LOSSES["cifar100-asymmetric"]["CE+SR"]))
+        assert chosen.loss == format_loss(
+            parse_loss(paper_losses("cifar100", "asymmetric")["CE+SR"])
+        )
 
 
 def test_what_is_written_out_is_taken_as_written_under_the_preset() -> None:

@@ -10,13 +10,12 @@ from shared_data import REPOSITORY
 from labelproof import SparseRegularized, format_loss, parse_loss
 from labelproof.experiments.grids import GRIDS
 from labelproof.experiments.presets import (
-    NOISE_LOSSES,
-    PAPER_ALGORITHMS,
-    PAPER_LOSSES,
-    PAPER_ROW_TRAINING,
+    paper_algorithms,
     paper_configuration,
+    paper_losses,
     paper_method,
     published,
+    row_training,
 )
 from labelproof.training.configuration import Configuration
 
@@ -31,9 +30,10 @@ NOISES = {
 def test_every_row_is_a_loss_that_trains() -> None:
     generator = torch.Generator().manual_seed(0)
     target = torch.randint(100, (8,), generator=generator)
-    for setting, methods in PAPER_LOSSES.items():
-        for method in methods:
-            loss = parse_loss(PAPER_LOSSES[setting][method])
+    settings = [(dataset, noise) for dataset, noises in NOISES.items() for noise in noises]
+    for setting in settings:
+        for method, text in paper_losses(*setting).items():
+            loss = parse_loss(text)
             assert format_loss(parse_loss(format_loss(loss))) == format_loss(loss)
             logits = torch.randn(8, 100, generator=generator).requires_grad_()
             loss(logits, target).backward()
@@ -49,10 +49,7 @@ def test_every_row_is_a_loss_that_trains() -> None:
 def test_a_run_has_the_name_of_its_row() -> None:
     for dataset, noises in NOISES.items():
         for noise in noises:
-            asymmetric = dataset == "cifar100" and noise.startswith("asymmetric")
-            setting = f"{dataset}-{'a' * asymmetric}symmetric" if dataset == "cifar100" else dataset
-            algorithms = [name for name, known in PAPER_ALGORITHMS.items() if dataset in known]
-            for method in (*PAPER_LOSSES[setting], *algorithms):
+            for method in (*paper_losses(dataset, noise), *paper_algorithms(dataset, noise)):
                 run = paper_configuration(dataset, f" {method.upper()} ", noise=noise)
                 assert paper_method(run) == method
     other_lambda = paper_configuration("cifar100", "CE+SR").loss
@@ -78,31 +75,38 @@ def test_numbers_are_those_published_for_the_noise() -> None:
         run = paper_configuration(dataset, method, noise=noise)
         assert (run.algorithm if method == "ELR" else run.loss) == expected
         assert (run.loss == "ce") == (method == "ELR")
-    for setting, methods in NOISE_LOSSES.items():
-        assert set(methods) <= set(PAPER_LOSSES[setting])
+        # No section for a noise has a method that the dataset's own section lacks.
+        assert paper_losses(dataset, noise).keys() == paper_losses(dataset).keys()
 
 
 def test_a_row_trains_in_its_own_way_by_its_name_alone() -> None:
-    for method, datasets in PAPER_ROW_TRAINING.items():
-        for setting, training in datasets.items():
-            dataset, _, kind = setting.partition("-")
-            noise = f"{kind or 'symmetric'}:0.4"
-            configure = partial(paper_configuration, dataset, noise=noise)
-            row, plain = configure(method), configure("CE")
-            expected = {name for name, value in training.items() if value != getattr(plain, name)}
-            assert set(row.differences(plain)) == {"loss", *expected}
-            assert not row.l1 or row.weight_decay == 0
-            as_text = configure(row.loss)
-            assert as_text.differences(plain) == ["loss"]
+    special = {}
+    for dataset, noises in NOISES.items():
+        for noise in noises:
+            for method in paper_losses(dataset, noise):
+                training = row_training(method, dataset, noise)
+                if not training:
+                    continue
+                special[dataset, method] = training
+                configure = partial(paper_configuration, dataset, noise=noise)
+                row, plain = configure(method), configure("CE")
+                expected = {
+                    name for name, value in training.items() if value != getattr(plain, name)
+                }
+                assert set(row.differences(plain)) == {"loss", *expected}
+                assert not row.l1 or row.weight_decay == 0
+                as_text = configure(row.loss)
+                assert as_text.differences(plain) == ["loss"]
+    assert len(special) == 16
     asked = paper_configuration("mnist", "nlnl", epochs=3, schedule="constant")
     assert (asked.epochs, asked.schedule, asked.nesterov) == (3, "constant", True)
 
 
 def test_negative_learning_adds_up_what_it_draws() -> None:
-    for setting, classes, drawn in [("mnist", 10, 1), ("cifar100-symmetric", 100, 110)]:
+    for setting, classes, drawn in [("mnist", 10, 1), ("cifar100", 100, 110)]:
         # All probabilities are equal, so that it does not matter which labels are drawn.
         logits, target = torch.zeros(8, classes), torch.arange(8) % classes
-        value = parse_loss(PAPER_LOSSES[setting]["NLNL"])(logits, target).item()
+        value = parse_loss(paper_losses(setting)["NLNL"])(logits, target).item()
         assert value == pytest.approx(-drawn * math.log1p(-1 / classes), rel=1e-5)
 
 

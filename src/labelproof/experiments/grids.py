@@ -8,36 +8,28 @@ from functools import partial
 from typing import Any
 
 from labelproof.experiments.presets import (
-    CIFAR_N_TRAINING,
-    JOINT_SPARSE,
-    LIMITED_WEIGHTS,
-    PAPER_ALGORITHMS,
-    PAPER_LOSSES,
-    SPARSE_WEIGHTS,
-    TRIPLE_WEIGHTS,
+    paper_algorithms,
     paper_configuration,
+    paper_losses,
     paper_noise,
+    paper_training,
     published,
 )
 from labelproof.losses import format_loss, parse_loss
 from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration
 
-IMBALANCE_WEIGHT = {"cifar10": "lambda0=1,normalize=false", "cifar100": "lambda0=1,normalize=true"}
-"""The imbalance experiments have a weight of their own, and CIFAR-10 no normalised logits there."""
+HUMAN_ROWS = (
+    *("CE", "CE+SR", "GCE", "ANL-CE", "JAL-CE", "CE_eps+MAE", "ELR"),
+    *("CE+SR+l1", "3CE+SR+l1", "CE+SR+l1-limited", "JAL-CE+SR"),
+)
+"""What is trained on human labels, where a dataset has published settings for it."""
 
 LATER_ROWS = (
     *("CE", "CE+SR", "GCE", "SCE", "APL", "NCE+RCE", "AGCE", "NCE+AGCE", "ANL-CE", "JAL-CE"),
-    *("CE_eps+MAE", "JS", "ELR", "LogitClip"),
-    *(SPARSE_WEIGHTS, TRIPLE_WEIGHTS, LIMITED_WEIGHTS, JOINT_SPARSE),
+    *("CE_eps+MAE", "JS", "ELR", "LogitClip", *HUMAN_ROWS[-4:]),
 )
-"""What the table beyond compares, where a dataset has published settings for it."""
-
-HUMAN_ROWS = (
-    *("CE", "CE+SR", "GCE", "ANL-CE", "JAL-CE", "CE_eps+MAE", "ELR"),
-    *(SPARSE_WEIGHTS, TRIPLE_WEIGHTS, LIMITED_WEIGHTS, JOINT_SPARSE),
-)
-"""What is trained on human labels."""
+"""What the table beyond compares."""
 
 
 @dataclass(frozen=True)
@@ -153,18 +145,13 @@ def choose_rows(table: str, dataset: str, methods: Sequence[str] = ()) -> list[s
     choose(f"dataset of {table}", dataset, grid.datasets)
     rows = grid.rows(dataset)
     # The settings of a row depend on its name, so that a name in another case must not be a loss.
-    named = [*rows, *_paper_losses(dataset), *PAPER_ALGORITHMS]
-    names = {_plain(name): name for name in reversed(named)}
+    known = (*rows, *paper_losses(dataset), *paper_algorithms(dataset))
+    names = {_plain(name): name for name in reversed(known)}
     return list(dict.fromkeys(names.get(_plain(method), method) for method in methods)) or [*rows]
 
 
 def _plain(name: str) -> str:
     return "".join(name.casefold().split())
-
-
-def _paper_losses(dataset: str) -> list[str]:
-    settings = [name for name in PAPER_LOSSES if name.split("-")[0] == dataset]
-    return [name for setting in settings for name in PAPER_LOSSES[setting]]
 
 
 def _published_rows(table: str, dataset: str) -> list[str]:
@@ -175,20 +162,14 @@ def _noisy(kind: str, dataset: str, method: str, rate: str) -> Configuration:
     return paper_configuration(dataset, method, noise=paper_noise(dataset, kind, float(rate)))
 
 
-def _later_rows(dataset: str) -> list[str]:
-    known = _paper_losses(dataset)
-    return [
-        name for name in LATER_ROWS if name in known or dataset in PAPER_ALGORITHMS.get(name, {})
-    ]
-
-
-def _human_rows(dataset: str) -> list[str]:
-    return [name for name in _later_rows(dataset) if name in HUMAN_ROWS]
+def _known_rows(rows: Sequence[str], dataset: str) -> list[str]:
+    known = {**paper_losses(dataset), **paper_algorithms(dataset)}
+    return [name for name in rows if name in known]
 
 
 def _human(dataset: str, method: str, column: str) -> Configuration:
     which, _, as_published = column.partition("-")
-    training = CIFAR_N_TRAINING if as_published else None
+    training = paper_training("cifar-n") if as_published else None
     return paper_configuration(dataset, method, noise=f"human:{which}", training=training)
 
 
@@ -203,10 +184,12 @@ def _comparison(dataset: str, method: str, column: str) -> Configuration:
 
 def _imbalance(dataset: str, method: str, column: str) -> Configuration:
     kind, factor = column.split("-")
-    loss = method
-    if method == "CE+SR":
-        sparse = {"cifar10": "tau=0.5,p=0.1,rho=1.03", "cifar100": "tau=0.5,p=0.01,rho=1.02"}
-        loss = f"ce+sr({sparse[dataset]},{IMBALANCE_WEIGHT[dataset]},clamp=1e-7)"
+    # A weight of their own, and on CIFAR-10 logits that are not normalised.
+    sparse = {
+        "cifar10": "ce+sr(tau=0.5,p=0.1,rho=1.03,lambda0=1,normalize=false,clamp=1e-7)",
+        "cifar100": "ce+sr(tau=0.5,p=0.01,rho=1.02,lambda0=1,normalize=true,clamp=1e-7)",
+    }
+    loss = sparse[dataset] if method == "CE+SR" else method
     classes = f"{'long-tailed' if kind == 'lt' else 'step'}:{factor}"
     if (dataset, method) == ("cifar100", "CE"):
         # The authors' script for imbalance, without rotations and clipped gradients, trains CE+SR
@@ -226,7 +209,7 @@ def _sweep(
             f"method: a sweep of {name} is over a loss with its regulariser, such as CE+SR or "
             f"'gce(q=0.5)+SR', got {method!r}"
         )
-    first = PAPER_LOSSES[dataset].get(base, base)
+    first = paper_losses(dataset).get(base, base)
     # The column comes last, so that no argument takes its place.
     given = dict(pair.split("=", 1) for pair in arguments.strip("()").split(",") if "=" in pair)
     swept = {**settings, **given, name: column}
@@ -278,7 +261,7 @@ GRIDS: Mapping[str, Grid] = {
     "beyond": Grid(
         "losses published since beside CE+SR, and sparse outputs with sparse weights",
         ("cifar10", "cifar100"),
-        _later_rows,
+        partial(_known_rows, LATER_ROWS),
         (
             *("sym-0.2", "sym-0.4", "sym-0.6", "sym-0.8", "asym-0.2", "asym-0.4"),
             *("worse", "random1", "aggregate", "clean"),
@@ -290,7 +273,7 @@ GRIDS: Mapping[str, Grid] = {
     "human": Grid(
         "human labels, CIFAR-10N and CIFAR-100N, in the paper's setting and in the publishers'",
         ("cifar10", "cifar100"),
-        _human_rows,
+        partial(_known_rows, HUMAN_ROWS),
         tuple(
             f"{which}{how}"
             for how in ("", "-cifarn")
