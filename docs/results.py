@@ -26,8 +26,8 @@ from labelproof.experiments.grids import Cell, PlannedRun, plan
 from labelproof.experiments.presets import paper_configuration
 from labelproof.experiments.records import RecordStore
 from labelproof.experiments.tables import Entry, compare_all, make_table
+from labelproof.report.figures import FIGURES, draw_embeddings, draw_figure, save_figure
 from labelproof.report.page import DATASETS
-from labelproof.report.paper_figures import FIGURES, draw_embeddings, draw_figure, save_figure
 from labelproof.report.tables import (
     list_missing,
     list_outside,

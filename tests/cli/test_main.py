@@ -24,9 +24,8 @@ from labelproof.data.published import ROOT_VARIABLE
 from labelproof.experiments.grids import GRIDS
 from labelproof.losses.names import LOSS_FILES
 from labelproof.models.text import NETWORKS
-from labelproof.report.comparison import COMPARISONS
-from labelproof.report.paper_figures import FIGURES, SUFFIXES
-from labelproof.report.tables import FORMATS
+from labelproof.report.figures import FIGURES, SUFFIXES
+from labelproof.report.tables import COMPARISONS, FORMATS
 from labelproof.training.algorithms import ALGORITHMS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes are other there")

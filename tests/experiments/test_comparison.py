@@ -7,7 +7,7 @@ from made_records import made_record
 
 from labelproof.data.notices import DataWarning
 from labelproof.experiments.comparison import compare_runs, find_unfinished, read_records
-from labelproof.report.comparison import COMPARISONS
+from labelproof.report.tables import COMPARISONS
 from labelproof.training.configuration import Configuration
 from labelproof.training.files import write_text
 from labelproof.training.record import RunRecord

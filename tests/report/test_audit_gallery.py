@@ -10,8 +10,7 @@ from array_audits import made_audit
 
 import labelproof
 from labelproof.audit.samples import open_samples
-from labelproof.report.audit import write_audit_page
-from labelproof.report.audit_gallery import list_samples, look_at, seen_first
+from labelproof.report.audit import list_samples, look_at, seen_first, write_audit_page
 from labelproof.report.typical import Typical
 
 

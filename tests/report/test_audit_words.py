@@ -14,16 +14,12 @@ from labelproof.audit.findings import Estimate
 from labelproof.report.audit import write_audit_page
 from labelproof.report.audit_words import (
     Pair,
-    after_review,
-    caution,
     commands,
     confused_most,
     confusion_counts,
     confusions,
     finding,
-    hardly_judged,
-    how,
-    limits,
+    remark,
 )
 from labelproof.verbs.summaries import describe_audit
 
@@ -78,11 +74,13 @@ def test_where_little_was_learned_no_suspect_is_said_to_be_wrong() -> None:
     audit, _ = made_audit(100, ("a", "b"))
     for agreed in (0.5, 0.69, 0.7, 0.9):
         said = finding(audit.findings, agreed=agreed)
-        warned = bool(caution(replace(audit, agreement=Estimate(agreed, 0.4, 1.0))))
+        warned = bool(remark("caution", replace(audit, agreement=Estimate(agreed, 0.4, 1.0))))
         assert ("more likely wrong than right" in said) != warned
     run = replace(made_audit(20, ("a", "b"))[0], method={"predictions": "run"})
     assert run.seen
-    assert "Only 58% of the labels" in caution(replace(run, agreement=Estimate(0.58, 0.4, 0.7)))
+    assert "Only 58% of the labels" in remark(
+        "caution", replace(run, agreement=Estimate(0.58, 0.4, 0.7))
+    )
 
 
 @pytest.mark.parametrize("predictions", ["cross-validation", "given"])
@@ -101,13 +99,13 @@ def test_classes_that_are_too_small_to_judge_are_named() -> None:
     audit, _ = made_audit(40, ("a", "rare <b>", "none"))
     given = np.zeros(40, dtype=np.int64)
     enough = replace(audit, findings=replace(audit.findings, given=given))
-    assert hardly_judged(enough) == ""
+    assert remark("hardly_judged", enough) == ""
     given = given.copy()
     given[:3] = 1
     small = replace(audit, findings=replace(audit.findings, given=given))
-    assert "mean little: rare <b> (3)." in hardly_judged(small)
-    assert hardly_judged(small) in limits(small)
-    assert not limits(enough).endswith(" ")
+    assert "mean little: rare <b> (3)." in remark("hardly_judged", small)
+    assert remark("hardly_judged", small) in remark("limits", small)
+    assert not remark("limits", enough).endswith(" ")
 
 
 def test_the_method_is_said_as_far_as_it_is_known() -> None:
@@ -118,21 +116,21 @@ def test_the_method_is_said_as_far_as_it_is_known() -> None:
         "loss": "gce(q=0.7)",
     }
     audit = replace(made_audit(20, ("a", "b"))[0], method={**method, "epochs": 3})
-    assert how(audit).endswith("in 2 folds (cnn4, loss gce(q=0.7), 3 epochs).")
-    assert "what the network cannot tell apart" in limits(audit)
+    assert remark("how", audit).endswith("in 2 folds (cnn4, loss gce(q=0.7), 3 epochs).")
+    assert "what the network cannot tell apart" in remark("limits", audit)
     run = replace(audit, method={"predictions": "run", "network": "mlp"})
-    assert how(run) == "Every label was judged by the network of one run (mlp)."
-    assert "memorised" in limits(run)
-    assert "memorised" not in limits(audit)
+    assert remark("how", run) == "Every label was judged by the network of one run (mlp)."
+    assert "memorised" in remark("limits", run)
+    assert "memorised" not in remark("limits", audit)
     given = replace(audit, method={"predictions": "given"})
-    assert "made elsewhere" in how(given)
-    assert "what the model cannot tell apart" in limits(given)
+    assert "made elsewhere" in remark("how", given)
+    assert "what the model cannot tell apart" in remark("limits", given)
     audit, _ = made_audit(20, ("a", "b"))
     method = {"predictions": "cross-validation"}
-    said = how(replace(audit, method={**method, "noise": "symmetric:0.2"}))
+    said = remark("how", replace(audit, method={**method, "noise": "symmetric:0.2"}))
     assert said.endswith("a rehearsal: wrong labels were put on the data first (symmetric:0.2).")
     for none in (method, {**method, "noise": None}):
-        assert "rehearsal" not in how(replace(audit, method=none))
+        assert "rehearsal" not in remark("how", replace(audit, method=none))
 
 
 def test_what_to_do_next_can_be_pasted_into_a_shell() -> None:
@@ -188,8 +186,8 @@ def test_a_class_that_is_hardly_ever_predicted_is_warned_of_by_name() -> None:
     sure = replace(audit, agreement=Estimate(0.97, 0.9, 1.0))
 
     def predicted(*counts: int) -> str:
-        return caution(
-            replace(sure, findings=replace(sure.findings, given=given, predicted=counts))
+        return remark(
+            "caution", replace(sure, findings=replace(sure.findings, given=given, predicted=counts))
         )
 
     assert predicted(38, 2) == ""
@@ -202,7 +200,7 @@ def test_a_class_that_is_hardly_ever_predicted_is_warned_of_by_name() -> None:
 
 def test_after_a_review_it_is_said_what_the_interval_is_not_about() -> None:
     audit, _ = made_audit(20, ("a", "b"))
-    assert after_review(audit) == ""
+    assert remark("after_review", audit) == ""
     reviewed = replace(audit, options={"labels": "reviewed.csv"})
-    assert "could not find" in after_review(reviewed)
-    assert after_review(reviewed) in limits(reviewed)
+    assert "could not find" in remark("after_review", reviewed)
+    assert remark("after_review", reviewed) in remark("limits", reviewed)

@@ -12,14 +12,14 @@ from labelproof.experiments.embeddings import Embedding
 from labelproof.experiments.grids import plan
 from labelproof.experiments.records import RecordStore
 from labelproof.losses import format_loss, parse_loss
-from labelproof.report.figures import loss_labels
-from labelproof.report.paper_figures import (
+from labelproof.report.figures import (
     FIGURES,
     SUFFIXES,
     draw_embeddings,
     draw_figure,
     save_figure,
 )
+from labelproof.report.tables import loss_labels
 
 ALL = [(name, dataset) for name, kind in FIGURES.items() for dataset in kind.datasets]
 

@@ -151,7 +151,7 @@ def test_csv_has_a_line_for_each_cell_and_nothing_where_nothing_is(store: Record
         "table,dataset,method,column,mean,std,n,paper_mean,paper_std,difference,best_mean,best_std"
     )
     assert len(lines) == 15
-    assert "symmetric,cifar10,CE,0.6,39.55,0.7071,2,38.7,0.53,0.85,39.55,0.7071" in lines
+    assert "symmetric,cifar10,CE,0.6,39.55,0.707107,2,38.7,0.53,0.85,39.55,0.707107" in lines
     assert "symmetric,cifar10,rce,0.6,60,,1,,,,60," in lines
     assert any(line.startswith("symmetric,cifar10,CE,0.2,,,0,") for line in lines)
 

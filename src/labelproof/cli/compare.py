@@ -10,7 +10,7 @@ from labelproof.cli.options import takes
 from labelproof.cli.table import choose_format, write_or_print
 from labelproof.data.notices import count, few
 from labelproof.experiments.comparison import compare_runs, find_unfinished, read_records
-from labelproof.report.comparison import COMPARISONS
+from labelproof.report.tables import COMPARISONS
 
 
 @takes()

@@ -21,14 +21,14 @@ from labelproof.experiments.embeddings import (
 )
 from labelproof.experiments.tables import explain_left_out, open_records
 from labelproof.ranges import choose
-from labelproof.report.page import DATASETS
-from labelproof.report.paper_figures import (
+from labelproof.report.figures import (
     FIGURES,
     SUFFIXES,
     draw_embeddings,
     draw_figure,
     save_figure,
 )
+from labelproof.report.page import DATASETS
 from labelproof.verbs.run import load_run
 
 TSNE = "tsne"

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -14,25 +18,16 @@ from numpy.typing import NDArray
 from labelproof.audit.findings import Findings
 from labelproof.audit.folder import SUSPECTS, Audit
 from labelproof.audit.samples import Samples
+from labelproof.data.images import UnreadableImageError, look_at_each
 from labelproof.data.notices import readable
-from labelproof.report.audit_gallery import (
-    Listed,
-    as_json,
-    column_names,
-    list_samples,
-    look_at,
-)
 from labelproof.report.audit_words import (
-    agreement,
-    caution,
     commands,
     confused_most,
     confusion_counts,
     confusions,
     depths,
     finding,
-    how,
-    limits,
+    remark,
     share,
 )
 from labelproof.report.page import heat_picture, render_page
@@ -55,6 +50,19 @@ _SENTENCES = 1_000
 _SCRIPTS = ("audit_samples.js", "audit_cards.js", "audit.js")
 _LISTED = 20
 """Near duplicates and outliers that the page lists."""
+
+ENOUGH = 200
+"""Where there are fewer suspects, the next most suspicious samples fill the list up to so many."""
+EACH_PAIR = 3
+"""Suspects of each pair of classes that are seen before any more of another pair."""
+SHOWN_COLUMNS = 100
+SHOWN_CHARACTERS = 200
+_FEW = 300
+_SIDES = (320, 160)
+"""Pixels of a photo's longer side, where there are few and where there are many."""
+
+Look = str | tuple[Sequence[str], Sequence[int]] | None
+"""An image as a data address, a row's cells and which are unusual, or `None` if it has vanished."""
 
 
 def write_audit_page(
@@ -107,30 +115,20 @@ def write_audit_page(
 def _finding(path: Path, audit: Audit) -> dict[str, object]:
     script = Markup("\n".join(render_page(part) for part in _SCRIPTS))  # noqa: S704
     digest = hashlib.sha256(script.encode()).digest()
+    caution = remark("caution", audit)
     found = finding(audit.findings, seen=audit.seen, agreed=audit.agreement.value)
     return {
+        "audit": audit,
+        "readable": readable,
+        "remark": remark,
         "title": f"{readable(audit.name)}: which labels are wrong",
         # Where little was learned that comes first: the figures below are not to be believed.
-        "finding": caution(audit) or found,
-        "doubtful": found if caution(audit) else "",
-        "how": how(audit),
-        "agreement": agreement(audit),
-        "limits": limits(audit),
-        "commands": [(why, readable(line)) for why, line in commands(audit, path.parent)],
-        "facts": _facts(audit),
+        "finding": caution or found,
+        "doubtful": found if caution else "",
+        "commands": commands(audit, path.parent),
         "script": script,
         "script_hash": f"sha256-{base64.b64encode(digest).decode('ascii')}",
         "suspects_file": SUSPECTS,
-    }
-
-
-def _facts(audit: Audit) -> dict[str, str]:
-    method = {key: value for key, value in audit.method.items() if value is not None}
-    return {
-        "data": readable(audit.data),
-        "samples": f"{len(audit.findings):,} in {audit.findings.num_classes:,} classes",
-        **{key.replace("_", " "): readable(str(value)) for key, value in method.items()},
-        "temperature": f"{audit.findings.temperature:.3g}",
     }
 
 
@@ -142,13 +140,9 @@ def _alike(audit: Audit) -> dict[str, object]:
     pairs = {(min(a, b), max(a, b)) for a, b in enumerate(others.tolist()) if b >= 0}
     ordered = sorted(pairs, key=lambda pair: (given[pair[0]] == given[pair[1]], pair))
     outliers: list[int] = np.flatnonzero(audit.outlier).tolist()
-    labels = [readable(name) for name in audit.class_names]
     return {
-        "duplicates": [
-            [(readable(names[place]), labels[given[place]]) for place in pair]
-            for pair in ordered[:_LISTED]
-        ],
-        "outliers": [(readable(names[n]), labels[given[n]]) for n in outliers[:_LISTED]],
+        "duplicates": [[(names[n], given[n]) for n in pair] for pair in ordered[:_LISTED]],
+        "outliers": [(names[n], given[n]) for n in outliers[:_LISTED]],
         "alike": (len(pairs), len(outliers)),
     }
 
@@ -210,6 +204,124 @@ def _order(findings: Findings, off: NDArray[np.int64]) -> list[int]:
         tree = linkage(squareform(apart, checks=False), "average", optimal_ordering=True)
         order = order[leaves_list(tree)]
     return order.tolist()
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The samples of the gallery.
+
+    Attributes:
+        places: Which of the audit's samples, the most suspicious first.
+        suspects: How many of them are suspects; the others follow.
+        all_suspects: How many suspects there are in all.
+    """
+
+    places: NDArray[np.int64]
+    suspects: int
+    all_suspects: int
+
+    @property
+    def below(self) -> int:
+        """How many are listed that are not suspects."""
+        return len(self.places) - self.suspects
+
+
+def list_samples(audit: Audit, *, limit_bytes: int) -> Listed:
+    """All suspects that fit, and if there are few, the next samples too.
+
+    `limit_bytes` is for their names and numbers.
+    """
+    findings = audit.findings
+    suspects = len(findings.suspects)
+    places = findings.order[: max(suspects, ENOUGH)]
+    numbers = 5 * (len(str(findings.num_classes)) + 1) + 30
+    sizes = [len(as_json(audit.samples[place]).encode()) + numbers for place in places.tolist()]
+    places = places[: int(np.searchsorted(np.cumsum(sizes), limit_bytes, side="right"))]
+    return Listed(places, min(suspects, len(places)), suspects)
+
+
+def seen_first(findings: Findings, listed: Listed) -> list[int]:
+    """The order in which samples are made visible until the room is spent, as places in the list.
+
+    The highest scores come first, but before all others some of each pair of classes.
+    """
+    met: dict[tuple[int, int], int] = {}
+    early: list[int] = []
+    late: list[int] = []
+    for number, place in enumerate(listed.places.tolist()):
+        pair = (int(findings.given[place]), int(findings.suggested[place]))
+        met[pair] = met.get(pair, 0) + 1
+        suspect = number < listed.suspects
+        (early if suspect and met[pair] <= EACH_PAIR else late).append(number)
+    return early + late
+
+
+def look_at(
+    samples: Samples, listed: Listed, *, limit_bytes: int, typical: Typical | None = None
+) -> dict[int, Look]:
+    """Render as many of the listed samples as fit into the page, by their place in the list."""
+    order = seen_first(samples.audit.findings, listed)
+    if samples.kind == "images":
+        side = _SIDES[len(order) > _FEW]
+        looks = look_at_each(listed.places[order].tolist(), partial(_image, samples, side=side))
+    elif samples.kind == "rows":
+        looks = (_row(samples, typical, place) for place in listed.places[order].tolist())
+    else:
+        return {}
+    kept: dict[int, Look] = {}
+    left = limit_bytes
+    for number, look in zip(order, looks, strict=False):
+        left -= len(as_json({str(number): look}).encode())
+        if left < 0:
+            break
+        kept[number] = look
+    return dict(sorted(kept.items()))
+
+
+def column_names(samples: Samples, listed: Listed) -> list[str]:
+    """The columns of rows, as many as are shown; none for images."""
+    if samples.kind != "rows":
+        return []
+    there = (place for place in listed.places.tolist() if samples.audit.index[place] >= 0)
+    first = next(there, None)
+    cells = [] if first is None else samples.cells(first)
+    return [_shortened(column) for column, _ in cells[:SHOWN_COLUMNS]]
+
+
+def as_json(value: object) -> Markup:
+    r"""JSON that is safe inside a script element: nothing in it closes the element.
+
+    Example:
+        >>> print(as_json(["</script>", "a & b"]))
+        ["\u003c/script\u003e","a \u0026 b"]
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # Line ends that scripts once took for their own, and half characters that no file can hold.
+    escaped = re.sub(
+        "[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text
+    )
+    return Markup(escaped)  # noqa: S704
+
+
+def _image(samples: Samples, place: int, *, side: int) -> Look:
+    try:
+        content, media_type = samples.picture(place, side=side)
+    except UnreadableImageError:
+        return None
+    return f"data:{media_type};base64,{base64.b64encode(content).decode('ascii')}"
+
+
+def _row(samples: Samples, typical: Typical | None, place: int) -> Look:
+    if samples.audit.index[place] < 0:
+        return None
+    cells = [value for _, value in samples.cells(place)[:SHOWN_COLUMNS]]
+    given = int(samples.audit.findings.given[place])
+    unusual = typical.unusual(given, cells) if typical else []
+    return [_shortened(cell) for cell in cells], unusual
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
 
 
 def _gallery(

@@ -16,6 +16,7 @@ from labelproof.audit.folder import Audit
 from labelproof.audit.noise_model import count_pairs
 from labelproof.data.load import Reading
 from labelproof.data.notices import count, few, readable
+from labelproof.report.page import render_page
 
 SHOWN_PAIRS = 12
 _DEEPEST = 0.7
@@ -96,7 +97,7 @@ def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> s
     """How many labels are wrong, of how many, how sure that is, and how many are flagged.
 
     Where the network has `seen` the labels, a suspect is a label that it would give another class,
-    and no more is known. Where so few are `agreed` with that `caution` warns, suspects are not said
+    and no more is known. Where so few are `agreed` with that `remark` warns, suspects are not said
     to be wrong: many of them may be samples that are hard to learn.
 
     Example:
@@ -146,119 +147,34 @@ def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:
     return f"The most frequent {what}: {'; '.join(said)}."
 
 
-def how(audit: Audit) -> str:
-    """The method, in one or two sentences."""
-    method = audit.method
-    folds, noise = method.get("folds"), method.get("noise")
-    judge = {
-        "cross-validation": f"a {_judge(audit)} that had not seen it, in a cross-validation"
-        + (f" in {count(int(folds), 'fold')}" if folds else ""),
-        "run": "the network of one run",
-    }.get(str(method.get("predictions")), "class probabilities that were made elsewhere")
-    said = f"Every label was judged by {judge}{_training(audit)}."
-    if noise:
-        said += f" It was a rehearsal: wrong labels were put on the data first ({noise})."
-    return said
+def remark(part: str, audit: Audit) -> str:
+    """What there is to say of an audit, or nothing; the words are in `audit_words.txt`.
 
-
-def _judge(audit: Audit) -> str:
-    if audit.blended:
-        return "classifier"
-    return "network" if audit.method.get("predictions") in ("cross-validation", "run") else "model"
-
-
-def agreement(audit: Audit) -> str:
-    """Which share of the labels is predicted, and by what."""
-    who = {
-        "cross-validation": f"by {_judge(audit)}s that had not seen them",
-        "run": "by the run's network",
-    }.get(str(audit.method.get("predictions")), "by the probabilities")
-    return f"{audit.agreement.as_percent()} of the labels are predicted {who}."
-
-
-def caution(audit: Audit) -> str:
-    """A warning if the networks learned too little to be trusted; else empty."""
-    return " ".join(filter(None, (_agreed_little(audit), _never_learned(audit))))
-
-
-def _agreed_little(audit: Audit) -> str:
-    if audit.findings.trusts(audit.agreement.value):
-        return ""
-    said = (
-        f"Only {audit.agreement.value:.0%} of the labels are predicted. Either very many are "
-        f"wrong, or the {_judge(audit)} has learned too little and flags right labels of hard "
-        "samples: look at some before you trust the figures."
-    )
-    if audit.method.get("predictions") == "given":
-        names = few([readable(name) for name in audit.class_names])
-        return f"{said} Are rows in the order of the data, and columns in that of {names}?"
-    return said if audit.blended else f"{said} More epochs, or a pretrained network, may help."
-
-
-def _never_learned(audit: Audit) -> str:
-    """A warning where classes are hardly ever predicted, so that their labels all look wrong.
-
-    Of rare classes the share of labels that are predicted says nothing: a network that knows
-    nothing of fraud agrees with nearly all labels.
+    Args:
+        part: `"how"` its labels were judged, `"agreement"`: which share of them is predicted,
+            `"caution"` where too little was learned, `"hardly_judged"` of small classes,
+            `"after_review"` of reviewed labels, or `"limits"`: what the interval does not cover.
+        audit: The audit.
     """
     labelled = audit.findings.labelled
-    missed = [
-        f"{readable(name)} ({said:,} predicted, {number:,} labelled)"
-        for name, said, number in zip(
-            audit.class_names, audit.findings.predicted or labelled, labelled, strict=True
-        )
-        if number >= FEWEST and said < _MISSED * number
-    ]
-    if not missed:
-        return ""
-    advice = " Another loss may help, such as --loss ce, or more --epochs." * audit.trained
-    return (
-        f"{count(len(missed), 'class is', 'classes are')} hardly ever predicted: "
-        f"{few(missed, shown=6)}. What the {_judge(audit)} has not learned, it cannot judge: the "
-        f"figures mean little.{advice}"
+    predicted = audit.findings.predicted or labelled
+    classes = list(zip(map(readable, audit.class_names), predicted, labelled, strict=True))
+    text = render_page(
+        "audit_words.txt",
+        part=part,
+        audit=audit,
+        method=audit.method,
+        count=count,
+        few=few,
+        fewest=FEWEST,
+        small=[f"{name} ({number:,})" for name, _, number in classes if 0 < number < FEWEST],
+        missed=[
+            f"{name} ({said:,} predicted, {number:,} labelled)"
+            for name, said, number in classes
+            if number >= FEWEST and said < _MISSED * number
+        ],
     )
-
-
-def hardly_judged(audit: Audit) -> str:
-    """The classes with too few samples to judge their labels; or empty."""
-    small = [
-        f"{readable(name)} ({number:,})"
-        for name, number in zip(audit.class_names, audit.findings.labelled, strict=True)
-        if 0 < number < FEWEST
-    ]
-    if not small:
-        return ""
-    return (
-        f"A class with fewer than {FEWEST} samples is hardly learned: its labels are flagged "
-        f"wrongly, and its shares mean little: {few(small, shown=6)}."
-    )
-
-
-def after_review(audit: Audit) -> str:
-    """A note that mistakes missed by an earlier audit stay hidden; or empty."""
-    if not audit.options.get("labels"):
-        return ""
-    return (
-        "The labels come from --labels. If an earlier audit corrected them, the mistakes that "
-        "remain are those it could not find, and this audit cannot find them either: its interval "
-        "does not cover them."
-    )
-
-
-def limits(audit: Audit) -> str:
-    """What the interval does not cover."""
-    who = _judge(audit)
-    learned = (
-        " It was also trained on these labels: a wrong label that it memorised passes for right, "
-        "and it cannot tell right from wrong among those it never learned."
-    )
-    return (
-        "The interval is a 95% interval: it covers chance and, for the share of wrong labels, how "
-        f"many disagreements of the {who} may be due to the labels. It does not cover what the "
-        f"{who} cannot tell apart: it may flag a rare sample with the right label, and it does not "
-        f"find a mistake that it makes itself.{learned if audit.seen else ''} "
-        f"{' '.join(filter(None, (after_review(audit), hardly_judged(audit))))}"
-    ).rstrip()
+    return " ".join(text.split())
 
 
 def commands(audit: Audit, folder: Path) -> Sequence[tuple[str, str]]:
@@ -281,12 +197,3 @@ def export_name(audit: Audit) -> str:
     before = Path(audit.options.get("labels") or "").name
     match = re.fullmatch(r"reviewed(?:-(\d+))?\.csv", before)
     return "reviewed.csv" if match is None else f"reviewed-{int(match[1] or 1) + 1}.csv"
-
-
-def _training(audit: Audit) -> str:
-    """Network, loss and epochs, as far as they are known."""
-    method = audit.method
-    parts = [str(method["network"])] if method.get("network") else []
-    parts += [f"loss {method['loss']}"] if method.get("loss") else []
-    parts += [count(int(method["epochs"]), "epoch")] if method.get("epochs") else []
-    return f" ({', '.join(parts)})" if parts else ""

@@ -10,9 +10,8 @@ from statistics import fmean
 from labelproof.data.published import DATASETS
 from labelproof.experiments.curves import Line, Panel
 from labelproof.experiments.demo import DemoRun, embed_digits, plain, rows
-from labelproof.report.figures import draw_curves, method_styles, to_svg
+from labelproof.report.figures import draw_curves, draw_embeddings, method_styles, to_svg
 from labelproof.report.page import write_page
-from labelproof.report.paper_figures import draw_embeddings
 
 ENOUGH_EPOCHS = 20
 

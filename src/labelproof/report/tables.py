@@ -1,26 +1,28 @@
-"""Tables of results and what reproduces, as Markdown, LaTeX, HTML and CSV."""
+"""Tables of results, what reproduces, and comparisons of runs: Markdown, LaTeX, HTML and CSV."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, replace
 from typing import TypeAlias
 
 import pandas as pd
 from markupsafe import Markup, escape
 
+from labelproof.experiments.comparison import Compared
 from labelproof.experiments.grids import GRIDS
 from labelproof.experiments.tables import Comparison, Entry, ResultTable, compare, tolerance
+from labelproof.losses import format_loss, parse_loss
 from labelproof.report.page import DATASETS, TABLES, render_page
 
 MISSING = "–"
 """Where nothing was measured; never a number."""
 
-_CSV = (
-    *("table", "dataset", "method", "column"),
-    *("mean", "std", "n", "paper_mean", "paper_std", "difference", "best_mean", "best_std"),
-)
+Rows: TypeAlias = list[list[str]]
+"""Cells of a table, the head first; `**best**` is bold."""
+
 _LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -31,11 +33,76 @@ _LATEX = {
     "λ": r"$\lambda$",
     "τ": r"$\tau$",
 }
-
-
-Line: TypeAlias = tuple[str, list[str]]
-"""A line of a method's (measured, published, or the difference) and its cells; `**best**`."""
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
+
+
+def align_markdown(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as a Markdown table with columns of one width; the first row is the head.
+
+    >>> print(align_markdown([["method", "0.2"], ["CE", "91.30"]]))
+    | method | 0.2   |
+    |--------|-------|
+    | CE     | 91.30 |
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [" | ".join(map(str.ljust, row, widths)) for row in rows]
+    rule = "|".join("-" * (width + 2) for width in widths)
+    return "\n".join([f"| {lines[0]} |", f"|{rule}|", *(f"| {line} |" for line in lines[1:])])
+
+
+def _escaped(text: str) -> str:
+    """A text that ends no cell of a Markdown table and makes nothing bold."""
+    return text.replace("|", "\\|").replace("*", "\\*")
+
+
+def latex_table(title: str, rows: Rows, *, numbers: int = 0) -> str:
+    r"""Rows as a LaTeX table for the package booktabs; the first row is the head.
+
+    So many of the last columns are `numbers`, with a space above every row that has a name.
+
+    >>> print(latex_table("Accuracy", [["loss", "%"], ["ce", "91.30"]]).splitlines()[-4].strip())
+    ce & 91.30 \\
+    """
+    return render_page(
+        "table.tex",
+        title=_latex(title),
+        columns="l" * (len(rows[0]) - numbers) + "r" * numbers,
+        rows=[list(map(_latex, row)) for row in rows],
+        spaced=numbers > 0,
+    )
+
+
+def _latex(text: str) -> str:
+    text = "".join(_LATEX.get(character, character) for character in text)
+    # A minus in text mode is a hyphen; between dollars it is as wide as the plus.
+    return _BOLD.sub(r"\\textbf{\1}", re.sub(r"^([+-]\d[\d.]*)$", r"$\1$", text))
+
+
+def as_csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows as comma-separated values, numbers to six digits.
+
+    >>> print(as_csv(["loss", "mean", "std"], [["ce", 91.2345678, None]]))
+    loss,mean,std
+    ce,91.2346,
+    """
+    table = pd.DataFrame(list(rows), columns=list(head)).round(6)
+    return table.to_csv(index=False, float_format="%.6g", lineterminator="\n").removesuffix("\n")
+
+
+def signed(number: float) -> str:
+    """A difference with two digits.
+
+    >>> signed(0.614), signed(-0.001)
+    ('+0.61', '+0.00')
+    """
+    return f"{round(number, 2) + 0.0:+.2f}"
+
+
+def _with_spread(mean: float, deviation: float | None) -> str:
+    return f"{mean:.2f}" + ("" if deviation is None else f" ± {deviation:.2f}")
+
+
+# A table of results.
 
 
 def table_markdown(table: ResultTable) -> str:
@@ -50,30 +117,8 @@ def table_markdown(table: ResultTable) -> str:
         >>> print(table_markdown(empty).splitlines()[-1])
         | CE+SR  | ours | –    | –    | –   | –   | –   | – |
     """
-    rows = [[escape_markdown(name), *others] for name, *others in _grid(table)]
+    rows = [[_escaped(name), *others] for name, *others in _grid(table)]
     return f"{caption(table)}\n\n{align_markdown(rows)}"
-
-
-def escape_markdown(text: str) -> str:
-    """A text that ends no cell of a table and makes nothing bold."""
-    return text.replace("|", "\\|").replace("*", "\\*")
-
-
-def align_markdown(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as a Markdown table with columns of one width; the first row is the head.
-
-    >>> print(align_markdown([["method", "0.2"], ["CE", "91.30"]]))
-    | method | 0.2   |
-    |--------|-------|
-    | CE     | 91.30 |
-    """
-    widths = [max(len(text) for text in column) for column in zip(*rows, strict=True)]
-    lines = [
-        "| " + " | ".join(t.ljust(w) for t, w in zip(row, widths, strict=True)) + " |"
-        for row in rows
-    ]
-    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
-    return "\n".join([lines[0], rule, *lines[1:]])
 
 
 def table_latex(table: ResultTable) -> str:
@@ -81,46 +126,11 @@ def table_latex(table: ResultTable) -> str:
     return latex_table(caption(table), _grid(table), numbers=len(table.columns))
 
 
-def latex_table(title: str, rows: Sequence[Sequence[str]], *, numbers: int = 0) -> str:
-    r"""Rows as a LaTeX table for the package booktabs; the first row is the head.
-
-    So many of the last columns are `numbers`, with a space above every row that has a name.
-
-    >>> print(latex_table("Accuracy", [["loss", "%"], ["ce", "91.30"]]).splitlines()[-4].strip())
-    ce & 91.30 \\
-    """
-    head, *body = [
-        "    " + " & ".join(_BOLD.sub(r"\\textbf{\1}", _latex(cell)) for cell in row) + r" \\"
-        for row in rows
-    ]
-    if numbers:
-        body = [
-            r"    \addlinespace" + "\n" + line if row[0] and at else line
-            for at, (row, line) in enumerate(zip(rows[1:], body, strict=True))
-        ]
-    return "\n".join(
-        [
-            "% needs \\usepackage{booktabs}",
-            r"\begin{table}",
-            r"  \centering",
-            rf"  \caption{{{_latex(title)}}}",
-            rf"  \begin{{tabular}}{{{'l' * (len(rows[0]) - numbers)}{'r' * numbers}}}",
-            r"    \toprule",
-            head,
-            r"    \midrule",
-            *body,
-            r"    \bottomrule",
-            r"  \end{tabular}",
-            r"\end{table}",
-        ]
-    )
-
-
 def table_html(table: ResultTable) -> str:
     """As a self-contained page, with everything escaped."""
     return render_page(
         "table.html",
-        title=f"{DATASETS[table.dataset]}, {TABLES[table.table]}",
+        title=_title(table),
         finding=finding(table),
         caption=caption(table),
         columns=table.columns,
@@ -132,6 +142,10 @@ def table_html(table: ResultTable) -> str:
 
 def table_csv(table: ResultTable) -> str:
     """As comma-separated values, a line for each cell; what is not there is left empty."""
+    head = (
+        *("table", "dataset", "method", "column", "mean", "std", "n", "paper_mean", "paper_std"),
+        *("difference", "best_mean", "best_std"),
+    )
     rows = [
         [
             *astuple(entry.cell),
@@ -141,18 +155,7 @@ def table_csv(table: ResultTable) -> str:
         ]
         for entry in table.entries.values()
     ]
-    return as_csv(_CSV, [[_rounded(value) for value in row] for row in rows])
-
-
-def as_csv(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Rows as comma-separated values, numbers to six digits.
-
-    >>> print(as_csv(["loss", "mean", "std"], [["ce", 91.2345678, None]]))
-    loss,mean,std
-    ce,91.2346,
-    """
-    table = pd.DataFrame(rows, columns=list(head))
-    return table.to_csv(index=False, float_format="%.6g", lineterminator="\n").removesuffix("\n")
+    return as_csv(head, rows)
 
 
 FORMATS: Mapping[str, Callable[[ResultTable], str]] = {
@@ -174,21 +177,20 @@ def caption(table: ResultTable) -> str:
     """What a table shows, and how to read it."""
     # What is bold is `ResultTable.best`.
     seeds = sorted({seed for entry in table.entries.values() for seed in entry.accuracies})
-    listed = ", ".join(str(seed) for seed in seeds)
+    listed = ", ".join(map(str, seeds))
     counted = f"{'seed' if len(seeds) == 1 else 'seeds'} {listed}" if seeds else "no records yet"
-    title = f"{DATASETS[table.dataset]}, {TABLES[table.table]}"
     rest = f"in bold the best of each column, up to three and never all. {MISSING}: no records."
     if GRIDS[table.table].later:
         epoch = PUBLISHED_EPOCH.get(table.table, "last")
         return (
-            f"{title}: test accuracy (%) after the last epoch, and of the best one by test "
+            f"{_title(table)}: test accuracy (%) after the last epoch, and of the best one by test "
             f"accuracy, mean ± std (number of seeds), {counted}; published: the {epoch} epoch, by "
             f"the method's authors or a later comparison; {rest}"
         )
     published = any(map(table.is_published, table.methods))
     paper = " paper: as published, mean ± std;" if published else ""
     return (
-        f"{title}: test accuracy (%) of the last epoch. "
+        f"{_title(table)}: test accuracy (%) of the last epoch. "
         f"ours: mean ± std (number of seeds), {counted};{paper} {rest}"
     )
 
@@ -206,42 +208,37 @@ def finding(table: ResultTable) -> str:
     )
 
 
-def signed(number: float) -> str:
-    """A difference with two digits.
-
-    >>> signed(0.614), signed(-0.001)
-    ('+0.61', '+0.00')
-    """
-    return f"{round(number, 2) + 0.0:+.2f}"
+def _title(table: ResultTable) -> str:
+    return f"{DATASETS[table.dataset]}, {TABLES[table.table]}"
 
 
-def _grid(table: ResultTable) -> list[list[str]]:
+def _grid(table: ResultTable) -> Rows:
     """The head, and a row for each line, of which the first has the method's name."""
     return [
         ["method", "", *table.columns],
         *(
             ["" if number else method, kind, *texts]
             for method, lines in _rows(table)
-            for number, (kind, texts) in enumerate(lines)
+            for number, (kind, texts) in enumerate(lines.items())
         ),
     ]
 
 
-def _rows(table: ResultTable) -> list[tuple[str, list[Line]]]:
+def _rows(table: ResultTable) -> list[tuple[str, dict[str, list[str]]]]:
+    """For each method its lines by what they are: measured, published, or the difference."""
     best = {column: table.best(column) for column in table.columns}
+    later = GRIDS[table.table].later
     rows = []
     for method in table.methods:
         entries = [table[method, column] for column in table.columns]
         ours = [_ours(entry, bold=method in best[entry.cell.column]) for entry in entries]
-        published = [_paper(entry) for entry in entries]
-        later = GRIDS[table.table].later
-        lines: list[Line] = [("last" if later else "ours", ours)]
+        lines = {"last" if later else "ours": ours}
         if later and any(entry.n for entry in entries):
-            lines.append(("best", [_ours(_best(entry)) for entry in entries]))
+            lines["best"] = [_ours(_best(entry)) for entry in entries]
         if table.is_published(method):
-            lines.append(("published" if later else "paper", published))
+            lines["published" if later else "paper"] = [_paper(entry) for entry in entries]
             if not later:
-                lines.append(("difference", [_difference(entry) for entry in entries]))
+                lines["difference"] = [_difference(entry) for entry in entries]
         rows.append((method, lines))
     return rows
 
@@ -253,47 +250,27 @@ def _best(entry: Entry) -> Entry:
 def _ours(entry: Entry, *, bold: bool = False) -> str:
     if entry.mean is None:
         return MISSING
-    whole = f"{with_spread(entry.mean, entry.std)} ({entry.n})"
+    whole = f"{_with_spread(entry.mean, entry.std)} ({entry.n})"
     return re.sub(r"^\S+", r"**\g<0>**", whole) if bold else whole
 
 
-def with_spread(mean: float, deviation: float | None) -> str:
-    """A mean and, where it is known, the standard deviation.
-
-    >>> with_spread(91.345, 0.2), with_spread(91.3, None)
-    ('91.34 ± 0.20', '91.30')
-    """
-    return f"{mean:.2f}" + ("" if deviation is None else f" ± {deviation:.2f}")
-
-
 def _paper(entry: Entry) -> str:
-    return MISSING if entry.published is None else with_spread(*entry.published)
+    return MISSING if entry.published is None else _with_spread(*entry.published)
 
 
 def _difference(entry: Entry) -> str:
     return MISSING if entry.difference is None else signed(entry.difference)
 
 
-def _rounded(value: object) -> object:
-    return round(value, 4) + 0.0 if isinstance(value, float) else value
-
-
-def _latex(text: str) -> str:
-    # A minus in text mode is a hyphen; between dollars it is as wide as the plus.
-    text = "".join(_LATEX.get(character, character) for character in text)
-    return re.sub(r"^([+-]\d[\d.]*)$", r"$\1$", text)
+# What reproduces.
 
 
 def summary(comparisons: Sequence[Comparison]) -> str:
     """Everything: the shares, the cells that differ, and those that were not measured."""
-    parts = [
-        share_of_cells(comparisons),
-        "Cells that differ by more than is allowed:",
-        list_outside(comparisons),
-        "Cells without records:",
-        list_missing(comparisons),
-    ]
-    return "\n\n".join(parts)
+    return (
+        f"{share_of_cells(comparisons)}\n\nCells that differ by more than is allowed:\n\n"
+        f"{list_outside(comparisons)}\n\nCells without records:\n\n{list_missing(comparisons)}"
+    )
 
 
 def summary_html(comparisons: Sequence[Comparison]) -> str:
@@ -313,8 +290,8 @@ def summary_html(comparisons: Sequence[Comparison]) -> str:
             "with it: they differ by at most 1 point or twice the spread of the runs."
         ),
         shares=_shares(comparisons),
-        outside=_differing(comparisons),
-        missing=_lacking(comparisons),
+        outside=_outside(comparisons),
+        missing=_missing(comparisons),
         command="labelproof table summary --format html",
     )
 
@@ -354,68 +331,159 @@ def share_of_cells(comparisons: Sequence[Comparison]) -> str:
     return align_markdown(_shares(comparisons))
 
 
-def _shares(comparisons: Sequence[Comparison]) -> list[list[str]]:
-    rows = [["table", "dataset", "cells", "measured", "seeds", "within", "share"]]
-    for found in comparisons:
-        share = f"{100 * len(found.within) / found.measured:.0f}%" if found.measured else "–"
-        counts = [str(found.cells), str(found.measured), _seeds(found), str(len(found.within))]
-        rows.append([*_names(found), *counts, share])
-    return rows
-
-
 def list_outside(comparisons: Sequence[Comparison]) -> str:
     """The cells that do not reproduce, the largest differences first."""
-    rows = _differing(comparisons)
+    rows = _outside(comparisons)
     return align_markdown(rows) if len(rows) > 1 else "None of those measured."
-
-
-def _differing(comparisons: Sequence[Comparison]) -> list[list[str]]:
-    outside = [entry for found in comparisons for entry in found.outside]
-    outside.sort(key=lambda entry: -abs(entry.difference or 0.0))
-    rows = [["table", "dataset", "method", "column", "ours", "paper", "difference", "allowed"]]
-    return [*rows, *(_outside(entry) for entry in outside)]
 
 
 def list_missing(comparisons: Sequence[Comparison]) -> str:
     """The cells that have no records, row by row."""
-    return "\n".join(f"- {line}" for line in _lacking(comparisons)) or "None."
+    return "\n".join(f"- {line}" for line in _missing(comparisons)) or "None."
 
 
-def _lacking(comparisons: Sequence[Comparison]) -> list[str]:
+def _shares(comparisons: Sequence[Comparison]) -> Rows:
+    rows = [["table", "dataset", "cells", "measured", "seeds", "within", "share"]]
+    for found in comparisons:
+        within, measured = len(found.within), found.measured
+        share = f"{100 * within / measured:.0f}%" if measured else MISSING
+        # How many seeds the measured cells have.
+        counts = sorted({entry.n for entry in (*found.within, *found.outside)}) or [MISSING]
+        seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+        numbers = [str(found.cells), str(measured), seeds, str(within), share]
+        rows.append([TABLES[found.table], DATASETS[found.dataset], *numbers])
+    return rows
+
+
+def _outside(comparisons: Sequence[Comparison]) -> Rows:
+    outside = [entry for found in comparisons for entry in found.outside]
+    outside.sort(key=lambda entry: -abs(entry.difference or 0.0))
+    rows = [["table", "dataset", "method", "column", "ours", "paper", "difference", "allowed"]]
+    for entry in outside:
+        cell, allowed = entry.cell, f"{tolerance(entry):.2f}"
+        place = [TABLES[cell.table], DATASETS[cell.dataset], cell.method, cell.column]
+        rows.append([*place, _ours(entry), _paper(entry), _difference(entry), allowed])
+    return rows
+
+
+def _missing(comparisons: Sequence[Comparison]) -> list[str]:
     lines = []
     for found in comparisons:
-        name = ", ".join(_names(found))
-        if found.missing and not found.measured:
-            lines.append(f"{name}: all {found.cells}")
-        elif found.missing:
-            lines.append(f"{name}: {_missing(found)}")
+        columns: dict[str, list[str]] = {}
+        for entry in found.missing:
+            columns.setdefault(entry.cell.method, []).append(entry.cell.column)
+        whole = len(GRIDS[found.table].columns)
+        rows = "; ".join(
+            method if len(missing) == whole else f"{method} at {', '.join(missing)}"
+            for method, missing in columns.items()
+        )
+        if rows:
+            said = rows if found.measured else f"all {found.cells}"
+            lines.append(f"{TABLES[found.table]}, {DATASETS[found.dataset]}: {said}")
     return lines
 
 
-def _names(found: Comparison) -> list[str]:
-    return [TABLES[found.table], DATASETS[found.dataset]]
+# Comparisons of runs.
 
 
-def _seeds(found: Comparison) -> str:
-    """How many seeds the measured cells have."""
-    counts = sorted({entry.n for entry in (*found.within, *found.outside)})
-    if not counts:
-        return "–"
-    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+def comparison_markdown(compared: Sequence[Compared]) -> str:
+    """As aligned Markdown.
+
+    Example:
+        >>> runs = [Compared({"loss": "ce"}, "test", {1: 80.0, 2: 82.0}, 0.2)]
+        >>> print(comparison_markdown(runs).splitlines()[2])
+        | loss | test accuracy (%) | to the first | wrong labels |
+        >>> print(comparison_markdown(runs).splitlines()[-1])
+        | ce   | 81.00 ± 1.41 (2)  |              | 20.0%        |
+    """
+    rows = [[_escaped(cell) for cell in row] for row in _compared(compared)]
+    return f"{_explained(compared)}\n\n{align_markdown(rows)}"
 
 
-def _outside(entry: Entry) -> list[str]:
-    cell = entry.cell
-    place = [TABLES[cell.table], DATASETS[cell.dataset], cell.method, cell.column]
-    return [*place, _ours(entry), _paper(entry), _difference(entry), f"{tolerance(entry):.2f}"]
+def comparison_csv(compared: Sequence[Compared]) -> str:
+    """As CSV, a line for each group of runs; losses as they are written in full."""
+    numbers = ("measured_on", "mean", "std", "n", "difference", "difference_std", "noise_rate")
+    rows = [
+        [
+            *(*map(str, each.settings.values()), each.measured_on),
+            *(each.mean, each.deviation, len(each.accuracies)),
+            *(*(each.difference or (None, None)), each.noise_rate),
+        ]
+        for each in compared
+    ]
+    return as_csv([*compared[0].settings, *numbers], rows)
 
 
-def _missing(found: Comparison) -> str:
-    columns: dict[str, list[str]] = {}
-    for entry in found.missing:
-        columns.setdefault(entry.cell.method, []).append(entry.cell.column)
-    whole = len(GRIDS[found.table].columns)
-    return "; ".join(
-        method if len(missing) == whole else f"{method} at {', '.join(missing)}"
-        for method, missing in columns.items()
+COMPARISONS: Mapping[str, Callable[[Sequence[Compared]], str]] = {
+    "markdown": comparison_markdown,
+    "latex": lambda compared: latex_table(_explained(compared), _compared(compared)),
+    "csv": comparison_csv,
+}
+"""How a comparison of runs can be written, by name."""
+
+
+def _explained(compared: Sequence[Compared]) -> str:
+    text = (
+        "Accuracy (%) of the last epoch: mean ± standard deviation (number of seeds). To the "
+        "first: the mean difference, over common seeds, to the first row of the same data and "
+        "noise."
     )
+    if any(each.measured_on == "validation" for each in compared):
+        text += " Validation: on held-out labels, which may be wrong themselves."
+    return text
+
+
+def _compared(compared: Sequence[Compared]) -> Rows:
+    kinds = {each.measured_on for each in compared}
+    measured = f"{kinds.pop()} accuracy (%)" if len(kinds) == 1 else "accuracy (%)"
+    losses = list(dict.fromkeys(str(each.settings["loss"]) for each in compared))
+    labels = dict(zip(losses, loss_labels(losses), strict=True))
+    rows = [[*compared[0].settings, measured, "to the first", "wrong labels"]]
+    for each in compared:
+        settings = {**each.settings, "loss": labels[str(each.settings["loss"])]}
+        accuracy = f"{_with_spread(each.mean, each.deviation)} ({len(each.accuracies)})"
+        if measured == "accuracy (%)":
+            accuracy += f", {each.measured_on}"
+        ahead, spread = each.difference or (None, None)
+        difference = "" if ahead is None else signed(ahead)
+        difference += "" if spread is None else f" ± {spread:.2f}"
+        rows.append([*map(str, settings.values()), accuracy, difference, f"{each.noise_rate:.1%}"])
+    return rows
+
+
+_CALL = re.compile(r"([A-Za-z_]\w*)(@[0-9a-f]{6})?\(([^()]*)\)")
+_VERSION = re.compile(r"@[0-9a-f]{6}\b")
+
+
+def loss_labels(methods: Sequence[str]) -> list[str]:
+    """Short names of methods: without arguments that have their defaults, and without versions.
+
+    They are rows of the tables, and losses as records have them; those that would be called the
+    same keep what they differ in.
+
+    Example:
+        >>> loss_labels(["CE+SR", format_loss(parse_loss("gce(q=0.5)+sr(p=0.01)"))])
+        ['CE+SR', 'gce(q=0.5)+sr(p=0.01)']
+        >>> loss_labels(["mine@0a1b2c"]), loss_labels(["mine@0a1b2c", "mine@3f9c21"])
+        (['mine'], ['mine@0a1b2c', 'mine@3f9c21'])
+    """
+    plain = [_CALL.sub(_without_defaults, method) for method in methods]
+    short = [_VERSION.sub("", name) for name in plain]
+    alike = Counter(dict(zip(methods, short, strict=True)).values())
+    return [name if alike[name] == 1 else full for name, full in zip(short, plain, strict=True)]
+
+
+def _without_defaults(call: re.Match[str]) -> str:
+    name, version, arguments = call[1], call[2] or "", call[3].split(",")
+    usual = _usual_arguments(name)
+    kept = ",".join(argument for argument in arguments if argument not in usual)
+    return f"{name}{version}({kept})" if kept else f"{name}{version}"
+
+
+def _usual_arguments(name: str) -> list[str]:
+    try:
+        written = format_loss(parse_loss("ce+sr" if name == "sr" else name))
+    except ValueError:  # a row of the tables, or a loss of someone's own that is not here
+        return []
+    found = _CALL.search(written)
+    return found[3].split(",") if found else []

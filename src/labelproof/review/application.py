@@ -29,7 +29,7 @@ from labelproof.audit.samples import Samples
 from labelproof.data.images import UnreadableImageError
 from labelproof.data.notices import readable
 from labelproof.ranges import whole, within
-from labelproof.report.audit_words import caution, export_name
+from labelproof.report.audit_words import export_name, remark
 from labelproof.report.page import keep_direction, templates
 from labelproof.report.typical import Typical
 from labelproof.review.decisions import Decisions
@@ -96,7 +96,7 @@ class _Pages:
         return HTMLResponse(page)
 
     def _notice(self) -> str:
-        notes = (caution(self.audit).removesuffix("."), self.review.stale_notice())
+        notes = (remark("caution", self.audit).removesuffix("."), self.review.stale_notice())
         return ". ".join(note for note in notes if note)
 
     def start(self, request: Request) -> Response:

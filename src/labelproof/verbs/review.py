@@ -13,7 +13,7 @@ from labelproof.audit.folder import REVIEW, Audit, find_audit
 from labelproof.audit.samples import Samples, open_samples
 from labelproof.data.notices import count, notice, readable
 from labelproof.ranges import within
-from labelproof.report.audit_words import caution, export_name
+from labelproof.report.audit_words import export_name, remark
 from labelproof.review.decisions import Decisions
 from labelproof.review.export import COLUMNS, export_csv, refuse_loss
 from labelproof.review.serving import check_installed, serve
@@ -67,7 +67,7 @@ def review(
                 notice(f"{count(vanished, 'sample')} changed or gone since the audit, not shown")
             if stale := Review(audit, decisions).stale_notice():
                 notice(stale)
-            if warning := caution(audit):
+            if warning := remark("caution", audit):
                 notice(warning)
 
         def announce(address: str) -> None:

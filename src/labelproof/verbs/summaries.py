@@ -20,14 +20,11 @@ from labelproof.intervals import wilson_interval
 from labelproof.models.blend import BLEND
 from labelproof.npz import read_npz
 from labelproof.report.audit_words import (
-    after_review,
-    agreement,
-    caution,
     confused_most,
     confusion_counts,
     confusions,
     finding,
-    hardly_judged,
+    remark,
 )
 from labelproof.tabular.run import name_blend
 from labelproof.training.configuration import Configuration
@@ -138,7 +135,11 @@ def describe_fit(
     if audit is not None:
         agreed = audit.agreement.value
         lines += [f"Labels: {finding(audit.findings, seen=audit.seen, agreed=agreed)}"]
-        lines += [caution(audit), hardly_judged(audit), after_review(audit)]
+        lines += [
+            remark("caution", audit),
+            remark("hardly_judged", audit),
+            remark("after_review", audit),
+        ]
     if audit is not None and audit.seen:
         again = ["labelproof", "audit", audit.data, *Reading.of(audit.options).flags()]
         lines += [
@@ -194,11 +195,11 @@ def describe_audit(audit: Audit, folder: Path) -> str:
     some = len(findings.suspects) or findings.estimated_count
     pairs = confusions(findings, confusion_counts(findings)) if some else []
     lines = [
-        agreement(audit),
-        caution(audit),
-        hardly_judged(audit),
+        remark("agreement", audit),
+        remark("caution", audit),
+        remark("hardly_judged", audit),
         finding(findings, seen=audit.seen, agreed=audit.agreement.value),
-        after_review(audit),
+        remark("after_review", audit),
         confused_most(pairs, [readable(name) for name in audit.class_names]),
         f"Suspects: {folder / SUSPECTS}",
         f"Report: {folder / PAGE}",
