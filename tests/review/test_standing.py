@@ -11,8 +11,7 @@ from audits import make_findings
 from labelproof.audit.findings import Estimate
 from labelproof.audit.folder import Audit
 from labelproof.review.decisions import Decisions
-from labelproof.review.export import export_csv
-from labelproof.review.standing import Review
+from labelproof.review.standing import Review, export_csv
 
 CLASSES = ("cat", "dog", "owl")
 

@@ -8,9 +8,8 @@ from types import ModuleType
 from typing import Any
 
 from labelproof.review.decisions import CHOICES, Decision, Decisions
-from labelproof.review.export import export_csv
 from labelproof.review.serving import serve
-from labelproof.review.standing import Review
+from labelproof.review.standing import Review, export_csv
 
 __all__ = ["CHOICES", "Decision", "Decisions", "Review", "export_csv", "serve"]
 

@@ -9,7 +9,7 @@ import functools
 import json
 import mimetypes
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -33,8 +33,7 @@ from labelproof.report.audit_words import export_name, remark
 from labelproof.report.page import keep_direction, templates
 from labelproof.report.typical import Typical
 from labelproof.review.decisions import Decisions
-from labelproof.review.export import export_csv
-from labelproof.review.standing import Review
+from labelproof.review.standing import Review, export_csv
 
 _SIDE, _ZOOMED = 1024, 4096
 """Pixels of a picture's longer side: a screen's height, quick to make; and to look closely."""
@@ -57,59 +56,61 @@ def make_application(audit: Audit, samples: Samples, decisions: Decisions, token
     pages = _Pages(audit, samples, decisions)
     routes = [
         Route("/", pages.page),
-        Route("/start", pages.start),
-        Route("/queue", pages.queue),
-        Route("/state", pages.state),
-        Route("/sample/{place:int}", pages.sample),
+        *(Route(f"/{answer.__name__}", _getting(answer)) for answer in pages.answers),
+        Route("/sample/{place:int}", _getting(pages.sample)),
         Route("/picture/{place:int}", pages.picture),
-        Route("/decide", pages.decide, methods=["POST"]),
-        Route("/accept", pages.accept, methods=["POST"]),
-        Route("/undo", pages.undo, methods=["POST"]),
+        *(
+            Route(f"/{answer.__name__}", _posting(answer), methods=["POST"])
+            for answer in pages.changes
+        ),
         Route("/reviewed.csv", pages.export),
         Mount("/", StaticFiles(packages=[("labelproof.review", "static")])),
     ]
+    nonsense = (TypeError, ValueError, KeyError, OverflowError, RecursionError)
     handlers: dict[Any, Callable[[Request, Exception], Response]] = {
-        TypeError: _refused,
-        ValueError: _refused,
-        KeyError: _refused,
-        OverflowError: _refused,
-        RecursionError: _refused,
+        **dict.fromkeys(nonsense, _refused),
         OSError: _failed,
     }
     return Guard(Starlette(routes=routes, exception_handlers=handlers), token)
 
 
+def _getting(answer: Callable[[Request], Any]) -> Callable[[Request], Response]:
+    return lambda request: _json(answer(request))
+
+
+def _posting(answer: Callable[[dict[str, Any]], Any]) -> Callable[[Request], Awaitable[Response]]:
+    async def take(request: Request) -> Response:
+        asked = await _asked(request)
+        return _json(await run_in_threadpool(answer, asked))
+
+    return take
+
+
 class _Pages:
-    """The answers. Those that are not `async` run in threads, so that no one waits for a disk."""
+    """The answers. All run in threads, so that no one waits for a disk."""
 
     def __init__(self, audit: Audit, samples: Samples, decisions: Decisions):
         self.audit = audit
         self.samples = samples
         self.review = Review(audit, decisions)
+        self.answers = (self.start, self.queue, self.state)
+        self.changes = (self.decide, self.accept, self.undo)
 
     def page(self, request: Request) -> Response:
-        page = (
-            templates("labelproof.review")
-            .get_template("review.html")
-            .render(name=readable(self.audit.name), notice=self._notice())
-        )
-        return HTMLResponse(page)
-
-    def _notice(self) -> str:
         notes = (remark("caution", self.audit).removesuffix("."), self.review.stale_notice())
-        return ". ".join(note for note in notes if note)
+        notice = ". ".join(filter(None, notes))
+        template = templates("labelproof.review").get_template("review.html")
+        return HTMLResponse(template.render(name=readable(self.audit.name), notice=notice))
 
-    def start(self, request: Request) -> Response:
-        return _json(
-            {
-                "kind": self.samples.kind,
-                "classes": [keep_direction(readable(name)) for name in self.audit.class_names],
-                "samples": len(self.audit.samples),
-                **self._state(0),
-            }
-        )
+    def start(self, request: Request) -> dict[str, Any]:
+        return {
+            "kind": self.samples.kind,
+            "classes": [keep_direction(readable(name)) for name in self.audit.class_names],
+            "samples": len(self.audit.samples),
+            **self._state(0),
+        }
 
-    def queue(self, request: Request) -> Response:
+    def queue(self, request: Request) -> dict[str, Any]:
         asked = request.query_params
         scope = asked.get("scope", "suspects")
         places = self.review.queue(
@@ -121,25 +122,26 @@ class _Pages:
         ).tolist()
         if text := asked.get("text", "").strip().lower():
             places = [place for place in places if text in self._texts[place]]
-        return _json({"places": places, "pairs": self.review.pairs(scope)})
+        return {"places": places, "pairs": self.review.pairs(scope)}
 
-    def state(self, request: Request) -> Response:
-        return _json(self._state(_revision(_number(request.query_params.get("since")) or 0)))
+    def state(self, request: Request) -> dict[str, Any]:
+        return self._state(_revision(_number(request.query_params.get("since")) or 0))
 
-    def sample(self, request: Request) -> Response:
+    def sample(self, request: Request) -> dict[str, Any]:
         place = self._place(request)
         findings = self.audit.findings
-        return _json(
-            {
-                "place": place,
-                "name": keep_direction(readable(self.audit.samples[place])),
-                "given": int(findings.given[place]),
-                "suggested": int(findings.suggested[place]),
-                "score": round(float(findings.score[place]), 4),
-                "likeliest": self._likeliest(place),
-                "cells": self._cells(place),
-            }
-        )
+        classes, shares = findings.likeliest, findings.probability
+        return {
+            "place": place,
+            "name": keep_direction(readable(self.audit.samples[place])),
+            "given": int(findings.given[place]),
+            "suggested": int(findings.suggested[place]),
+            "score": round(float(findings.score[place]), 4),
+            "likeliest": []
+            if classes is None or shares is None
+            else [*zip(classes[place].tolist(), shares[place].tolist(), strict=True)],
+            "cells": self._cells(place),
+        }
 
     def picture(self, request: Request) -> Response:
         place = self._place(request)
@@ -152,38 +154,26 @@ class _Pages:
             return PlainTextResponse(readable(str(error)), status_code=404)
         return Response(content, media_type=kind)
 
-    async def decide(self, request: Request) -> Response:
-        asked = await _asked(request)
+    def decide(self, asked: dict[str, Any]) -> dict[str, Any]:
         label = asked.get("label")
         # All of it is read first: what is refused must not have been kept.
         since = _revision(asked["since"])
-        await run_in_threadpool(
-            self.review.decide,
-            whole("place", asked["place"]),
-            str(asked["choice"]),
-            None if label is None else whole("label", label),
-        )
-        return _json(await run_in_threadpool(self._state, since))
+        label = None if label is None else whole("label", label)
+        self.review.decide(whole("place", asked["place"]), str(asked["choice"]), label)
+        return self._state(since)
 
-    async def accept(self, request: Request) -> Response:
-        asked = await _asked(request)
+    def accept(self, asked: dict[str, Any]) -> dict[str, Any]:
         since = _revision(asked["since"])
-        accepted = await run_in_threadpool(
-            self.review.accept_all,
-            whole("given", asked["given"]),
-            whole("suggested", asked["suggested"]),
-        )
-        return _json({"accepted": accepted, **await run_in_threadpool(self._state, since)})
+        pair = (whole(name, asked[name]) for name in ("given", "suggested"))
+        return {"accepted": self.review.accept_all(*pair), **self._state(since)}
 
-    async def undo(self, request: Request) -> Response:
-        since = _revision((await _asked(request))["since"])
-        place = await run_in_threadpool(self.review.undo)
-        return _json({"place": place, **await run_in_threadpool(self._state, since)})
+    def undo(self, asked: dict[str, Any]) -> dict[str, Any]:
+        since = _revision(asked["since"])
+        return {"place": self.review.undo(), **self._state(since)}
 
     def export(self, request: Request) -> Response:
         text = export_csv(self.audit, self.review.decisions)
-        named = f'attachment; filename="{export_name(self.audit)}"'
-        attached = {"content-disposition": named}
+        attached = {"content-disposition": f'attachment; filename="{export_name(self.audit)}"'}
         return Response(text, media_type="text/csv", headers=attached)
 
     def _place(self, request: Request) -> int:
@@ -191,12 +181,6 @@ class _Pages:
         if place >= len(self.audit.samples):
             raise HTTPException(404, "There is no such sample.")
         return place
-
-    def _likeliest(self, place: int) -> list[tuple[int, float]]:
-        classes, shares = self.audit.findings.likeliest, self.audit.findings.probability
-        if classes is None or shares is None:
-            return []
-        return list(zip(classes[place].tolist(), shares[place].tolist(), strict=True))
 
     @functools.cached_property
     def _typical(self) -> Typical:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 from labelproof.ranges import choose
 
@@ -50,7 +49,7 @@ _VERSION = 2
 
 # A row that takes another back has that one's number in `undoes`; rows are only ever added, so that
 # the last number is also the revision of the whole. Of those taken at once, all but the first have
-# its number in `batch`.
+# its number in `batch`. Names are text whose bytes need not be UTF-8, since files may be called so.
 _TABLE = """
 CREATE TABLE decisions (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -62,6 +61,10 @@ CREATE TABLE decisions (
     undoes INTEGER REFERENCES decisions (number),
     batch INTEGER REFERENCES decisions (number)
 );
+"""
+_STANDING = """
+CREATE TEMPORARY VIEW standing AS SELECT * FROM decisions WHERE undoes IS NULL
+AND number NOT IN (SELECT undoes FROM decisions WHERE undoes IS NOT NULL) ORDER BY number
 """
 
 
@@ -118,9 +121,6 @@ class Decisions:
     def __init__(self, path: Path):
         self.path = path
         self._turn = threading.Lock()
-        # What the file holds, as far as it was read, and what of it still stands, in order.
-        self._history: list[Decision] = []
-        self._standing: dict[int, Decision] = {}
         with self._explained():
             self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
@@ -167,18 +167,18 @@ class Decisions:
         All decisions that were taken at once with it are undone as well.
         """
         with self._writing():
-            last = next(reversed(self._standing.values()), None)
+            last = self._last()
             if last is not None:
                 first = last.batch or last.number
-                for one in self._standing.values():
-                    if first in (one.number, one.batch):
-                        self._add(one.sample, one.given, "undo", None, undoes=one.number)
+                together = "SELECT * FROM standing WHERE ? IN (number, batch)"
+                for one in self._read(together, first):
+                    self._add(one.sample, one.given, "undo", None, undoes=one.number)
         return last
 
     def last(self) -> Decision | None:
         """The last decision that still stands: what `undo` would take back."""
-        with self._reading():
-            return next(reversed(self._standing.values()), None)
+        with self._turn, self._explained():
+            return self._last()
 
     def latest(self, *, since: int = 0) -> dict[tuple[str, str], Decision | None]:
         """The decision that stands for each sample and given label.
@@ -187,26 +187,27 @@ class Decisions:
             since: A revision: only what was decided or taken back after it. A sample without a
                 decision any more then has `None`.
         """
-        with self._reading():
-            found = {(one.sample, one.given): one for one in self._standing.values()}
-            if since <= 0:
-                return {**found}
-            return {
-                (one.sample, one.given): found.get((one.sample, one.given))
-                for one in self._history
-                if one.number > since
-            }
+        with self._turn, self._explained():
+            changed = self._read("SELECT * FROM decisions WHERE number > ? ORDER BY number", since)
+            about = "SELECT sample, given FROM decisions WHERE number > ?"
+            standing = self._read(
+                f"SELECT * FROM standing WHERE (sample, given) IN ({about})",  # noqa: S608
+                since,
+            )
+        undecided = dict.fromkeys(((one.sample, one.given) for one in changed), None)
+        found = {(one.sample, one.given): one for one in standing}
+        return {**(undecided if since > 0 else {}), **found}
 
     def history(self) -> list[Decision]:
         """All decisions and undos, in order."""
-        with self._reading():
-            return list(self._history)
+        with self._turn, self._explained():
+            return self._read("SELECT * FROM decisions ORDER BY number")
 
     @property
     def revision(self) -> int:
         """A number that grows with every decision and undo."""
-        with self._reading():
-            return self._number
+        with self._turn, self._explained():
+            return self._file.execute("SELECT ifnull(max(number), 0) FROM decisions").fetchone()[0]
 
     def close(self) -> None:
         """Let go of the file."""
@@ -233,6 +234,8 @@ class Decisions:
             self._file.executescript(
                 f"BEGIN IMMEDIATE; {_TABLE} PRAGMA user_version = {_VERSION}; COMMIT;"
             )
+        self._file.execute(_STANDING)
+        self._file.text_factory = lambda stored: stored.decode("utf-8", "surrogateescape")
 
     def _add(
         self,
@@ -247,40 +250,24 @@ class Decisions:
         time = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         cursor = self._file.execute(
             "INSERT INTO decisions (time, sample, given, choice, label, undoes, batch) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "VALUES (?, CAST(? AS TEXT), CAST(? AS TEXT), ?, CAST(? AS TEXT), ?, ?)",
             (time, _stored(sample), _stored(given), choice, _stored(label), undoes, batch),
         )
         assert cursor.lastrowid is not None  # noqa: S101
         return Decision(cursor.lastrowid, time, sample, given, choice, label, undoes, batch)
 
-    @property
-    def _number(self) -> int:
-        return self._history[-1].number if self._history else 0
+    def _read(self, query: str, *values: int) -> list[Decision]:
+        return [Decision(*row) for row in self._file.execute(query, values)]
 
-    def _catch_up(self) -> None:
-        """Read what was added since, by whomever."""
-        rows = self._file.execute(
-            "SELECT * FROM decisions WHERE number > ? ORDER BY number", (self._number,)
-        )
-        for one in map(_decision, rows):
-            self._history.append(one)
-            if one.undoes is None:
-                self._standing[one.number] = one
-            else:
-                self._standing.pop(one.undoes, None)
-
-    @contextlib.contextmanager
-    def _reading(self) -> Iterator[None]:
-        with self._turn, self._explained():
-            self._catch_up()
-            yield
+    def _last(self) -> Decision | None:
+        found = self._read("SELECT * FROM standing ORDER BY number DESC LIMIT 1")
+        return found[0] if found else None
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
         with self._turn, self._explained():
             self._file.execute("BEGIN IMMEDIATE")
             try:
-                self._catch_up()
                 yield
                 self._file.execute("COMMIT")
             except BaseException:
@@ -299,21 +286,5 @@ class Decisions:
             raise ValueError(f"{self.path}: not a file of decisions ({error})") from error
 
 
-def _decision(row: tuple[Any, ...]) -> Decision:
-    number, time, sample, given, choice, label, *others = row
-    return Decision(number, time, _text(sample), _text(given), choice, _text(label), *others)
-
-
-def _stored(name: str | None) -> str | bytes | None:
-    """A name as SQLite takes it: a file's or folder's that is not UTF-8 as its bytes."""
-    if name is None:
-        return None
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        return name.encode("utf-8", "surrogateescape")
-    return name
-
-
-def _text(stored: Any) -> Any:
-    return stored.decode("utf-8", "surrogateescape") if isinstance(stored, bytes) else stored
+def _stored(name: str | None) -> bytes | None:
+    return None if name is None else name.encode("utf-8", "surrogateescape")

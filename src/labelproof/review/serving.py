@@ -6,7 +6,6 @@ import contextlib
 import importlib.util
 import secrets
 import socket
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -87,17 +86,12 @@ def make_server(audit: Audit, samples: Samples, decisions: Decisions, token: str
 
 def _listen(port: int) -> socket.socket:
     """A socket that already takes connections, so that the address can be told and opened."""
-    # Named TCP, or asyncio does not know it for that and lets each answer wait 40 ms for more.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        if sys.platform != "win32":  # where it would share a port that another program has
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((HOST, port))
-        listener.listen(128)
+        listener = socket.create_server((HOST, port))
     except OSError as error:
-        listener.close()
         raise OSError(
             f"port: {port} cannot be used ({error.strerror}); choose one above 1023, or 0 for a "
             "free one"
         ) from error
-    return listener
+    # Made anew it knows that it is TCP; or asyncio lets each answer wait 40 ms for more.
+    return socket.socket(fileno=listener.detach())
