@@ -97,7 +97,7 @@ def labelproof_in_two_processes(*arguments: str, here: Path) -> subprocess.Compl
         check=False,
         cwd=here,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
-        timeout=120,
+        timeout=600,
     )
 
 

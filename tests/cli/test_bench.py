@@ -1,15 +1,12 @@
 """The bench on a MNIST of twenty images: `--epochs` makes a rehearsal of what takes hours."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made_records import fill_table, write_tiny_mnist
+from small_runs import StopAfter
 from trained import labelproof, refusal, succeed
 from typer.testing import Result
 
@@ -81,52 +78,44 @@ def test_several_tables_are_one_bench_and_what_they_share_is_trained_once(tmp_pa
     assert "webvision" in refusal(*several, "webvision", "--records", tmp_path)
 
 
-def test_when_time_is_up_it_saves_and_the_same_command_goes_on(data: Path, tmp_path: Path) -> None:
-    minutes = ["--methods", "CE", "--minutes", "0.03"]
-    done = bench(data, tmp_path, *minutes, epochs=100_000, code=TIME_IS_UP)
-    assert "Time is up: 1 run of 1 left" in done.output
-    (folder,) = (tmp_path / "runs").iterdir()
-    epochs = len((folder / "metrics.jsonl").read_text().splitlines())
-    assert epochs > 0
+def stop_after(patch: pytest.MonkeyPatch, steps: int) -> None:
+    """Let the minute of `--minutes 1` be over after so many steps, however fast the machine is."""
+
+    def make(seconds: float | None) -> StopRequest:
+        assert seconds == 60
+        return StopAfter(steps)
+
+    patch.setattr("labelproof.cli.bench.StopRequest", make)
+
+
+def test_when_time_is_up_it_saves_and_the_same_command_comes_to_the_same(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = ("--methods", "CE CE+SR")
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    bench(data, whole, *chosen, epochs=3)
+    with monkeypatch.context() as patch:
+        stop_after(patch, steps=5)  # each run has three
+        ended = bench(data, stopped, *chosen, "--minutes", "1", epochs=3, code=TIME_IS_UP)
+    assert "Time is up: 1 run of 2 left" in ended.output
+    (kept,) = (stopped / "records").glob("*/*.json")
+    when = kept.stat().st_mtime_ns
+    (folder,) = (stopped / "runs").iterdir()
     # It is named after the run as it was planned, on whatever device, and not as the record is.
-    assert f" is saved in {folder}\n" in done.output
-    listed = bench(data, tmp_path, "--methods", "CE MAE", "--dry-run", epochs=100_000)
-    first, second = listed.output.splitlines()[1:]
+    assert f" is saved in {folder}\n" in ended.output
+    assert len((folder / "metrics.jsonl").read_text().splitlines()) in (1, 2)
+    more = ("--methods", "CE CE+SR MAE", "--dry-run")
+    first, second = bench(data, stopped, *more, epochs=3).output.splitlines()[1:]
     assert first.endswith(f"  begun in {folder}")
     assert "begun" not in second
-    bench(data, tmp_path, *minutes, epochs=100_000, code=TIME_IS_UP)
-    assert len((folder / "metrics.jsonl").read_text().splitlines()) > epochs
-
-
-def test_killed_and_started_again_it_comes_to_the_same(data: Path, tmp_path: Path) -> None:
-    chosen = ("--methods", "CE CE+SR GCE+SR")
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    bench(data, whole, *chosen, epochs=3)
-    command = [sys.executable, "-m", "labelproof"]
-    command += [str(argument) for argument in arguments(data, killed, *chosen, epochs=3)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        wait_for(
-            process, lambda: records(killed) and list((killed / "runs").glob("*/metrics.jsonl"))
-        )
-        process.kill()
-    assert process.returncode == -signal.SIGKILL
-    done = {path: path.stat().st_mtime_ns for path in (killed / "records").glob("*/*.json")}
-    assert 1 <= len(done) < 3
-    again = bench(data, killed, *chosen, epochs=3)
-    assert f"3 runs, {len(done)} with a record" in again.output
-    for path, when in done.items():
-        assert path.stat().st_mtime_ns == when
-    assert records(killed).keys() == records(whole).keys()
+    again = bench(data, stopped, *chosen, epochs=3)
+    assert "2 runs, 1 with a record" in again.output
+    assert "resumes after epoch" in again.output
+    assert kept.stat().st_mtime_ns == when
+    found = records(stopped)
+    assert len(found) == 2
     for name, record in records(whole).items():
-        assert records(killed)[name]["curve"] == record["curve"]
-
-
-def wait_for(process: subprocess.Popen[Any], condition: Any) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert process.poll() is None, "it ended before it could be killed"
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+        assert found[name]["curve"] == record["curve"]
 
 
 def test_a_record_that_was_lost_is_taken_from_the_kept_run(data: Path, tmp_path: Path) -> None:
@@ -171,13 +160,16 @@ def more_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny_mnist(tmp_path_factory.mktemp("more"), train=400)
 
 
-def test_a_run_never_goes_on_with_other_data(data: Path, more_data: Path, tmp_path: Path) -> None:
-    shortly = ("--methods", "mae", "--minutes", "0.005")
-    bench(data, tmp_path, *shortly, epochs=100_000, code=TIME_IS_UP)
+def test_a_run_never_goes_on_with_other_data(
+    data: Path, more_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        stop_after(patch, steps=2)
+        bench(data, tmp_path, "--methods", "mae", "--minutes", "1", epochs=9, code=TIME_IS_UP)
     (folder,) = (tmp_path / "runs").iterdir()
     for engine in ("local", "ray"):
         command = ("--methods", "mae", "--engine", engine)
-        refused = bench(more_data, tmp_path, *command, epochs=100_000, code=1)
+        refused = bench(more_data, tmp_path, *command, epochs=9, code=1)
         assert isinstance(refused.exception, OtherDataError)
         assert f"{folder} holds a run of other data" in str(refused.exception)
         assert "--runs" in str(refused.exception)

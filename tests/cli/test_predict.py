@@ -55,23 +55,6 @@ def test_files_and_folders_are_predicted_in_order(digits_run: Path, tmp_path: Pa
     assert [int(row["label"]) for row in found] == expected.tolist()
 
 
-def test_a_run_with_crops_sees_what_its_evaluation_sees(tmp_path: Path) -> None:
-    names = [f"{name}/{number}.png" for name in ("cat", "dog") for number in range(4)]
-    write_images(tmp_path / "pets", names, size=(24, 20))
-    succeed(
-        *("train", "--data", tmp_path / "pets", "--output", tmp_path / "run", "--epochs", "1"),
-        *("--network", "cnn4(width=4)", "--augmentation", "resized-crop:16", "--workers", "0"),
-        *("--device", "cpu", "--batch-size", "4"),
-    )
-    file = tmp_path / "pets" / "cat" / "0.png"
-    pixels = np.asarray(Image.open(file)).transpose(2, 0, 1)
-    expected = load_run(tmp_path / "run").probabilities(pixels[np.newaxis])
-    (found,) = rows(succeed("predict", tmp_path / "run", file, "--all"))
-    got = [float(found[f"p({name})"]) for name in ("cat", "dog")]
-    assert got == pytest.approx(expected[0].tolist(), abs=1e-5)
-    succeed("evaluate", tmp_path / "run", "--split", "train")
-
-
 def test_unreadable_images_are_named_left_out_and_counted(digits_run: Path, tmp_path: Path) -> None:
     write_images(tmp_path, ["a.png", "c.png"], mode="L")
     (tmp_path / "b.png").touch()

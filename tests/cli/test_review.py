@@ -81,7 +81,7 @@ def test_ctrl_c_ends_it_and_a_second_review_has_to_wait(audit: Audit, tmp_path: 
     (tmp_path / "photos").rename(tmp_path / "elsewhere")
     with Program(folder, "--data", tmp_path / "elsewhere") as first:
         address = first.address()
-        with urllib.request.urlopen(f"{address}picture/0", timeout=10) as answer:  # noqa: S310
+        with urllib.request.urlopen(f"{address}picture/0", timeout=60) as answer:  # noqa: S310
             assert answer.headers["Content-Type"] == "image/png"
         second = labelproof_to_its_end("review", folder, "--no-open")
         assert second.returncode == 2

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 expect = pytest.importorskip("playwright.sync_api", reason="needs playwright").expect
+expect.set_options(timeout=60_000)  # a busy machine takes its time
 
 
 @dataclass

@@ -67,7 +67,7 @@ class Program:
             env={**environment, "PYTHONWARNINGS": "default"},
         )
 
-    def address(self, *, within: float = 60) -> str:
+    def address(self, *, within: float = 300) -> str:
         """The address it prints, once it serves."""
         assert self.process.stdout is not None
         end = time.monotonic() + within
@@ -89,7 +89,7 @@ class Program:
 
     def finish(self) -> tuple[int, str, str]:
         """Wait for its end: exit code, and what it said."""
-        output, errors = self.process.communicate(timeout=60)
+        output, errors = self.process.communicate(timeout=300)
         return self.process.returncode, output, errors
 
     def __enter__(self) -> Program:

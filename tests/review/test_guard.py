@@ -25,7 +25,7 @@ def ask(
     origin: str | None = None,
     body: str | bytes | None = None,
 ) -> tuple[int, str, http.client.HTTPMessage]:
-    connection = http.client.HTTPConnection("127.0.0.1", review.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", review.port, timeout=60)
     headers = {"Host": host or f"127.0.0.1:{review.port}"}
     if origin is not None:
         headers["Origin"] = origin
@@ -142,4 +142,4 @@ def test_nobody_else_on_the_network_can_reach_it(review: Served) -> None:
     if mine.startswith("127."):
         pytest.skip("has no address but its own")
     with pytest.raises(OSError, match="refused"):
-        socket.create_connection((mine, review.port), timeout=5)
+        socket.create_connection((mine, review.port), timeout=60)
