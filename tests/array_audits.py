@@ -6,13 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from audits import make_findings
+from audits import make_audit, make_findings
 
-from labelproof.audit.findings import Estimate, Findings
+from labelproof.audit.findings import Findings
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples
 from labelproof.data.dataset import Dataset, Split
-from labelproof.data.images import sample_names
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -33,16 +32,7 @@ def made_audit(
     dataset = Dataset(
         "made", {"train": Split(pixels, findings.given)}, names, (0.5,) * 3, (0.3,) * 3
     )
-    audit = Audit(
-        name="made",
-        data="made.npz",
-        kind="images",
-        class_names=names,
-        samples=sample_names(dataset.train, "made.npz"),
-        index=np.arange(samples),
-        findings=findings,
-        agreement=Estimate(0.85, 0.8, 0.9),
-    )
+    audit = make_audit(findings, names, data="made.npz", kind="images")
     return audit, Samples(audit, dataset)
 
 

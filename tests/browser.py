@@ -1,16 +1,8 @@
 """A real browser for the tests of pages; where there is none, they are skipped.
 
-A test file imports the fixture's function and asks for it by the name `browser`:
-
-    from browser import chromium, open_page  # noqa: F401
-
-    def test_the_page(browser: Browser) -> None:
-        with open_page(browser, color_scheme="dark") as page:
-            page.goto((folder / "report.html").as_uri())
-            assert page.title() == "photos"
-
-(`# noqa: F401` because nothing but pytest sees `chromium` being used.) `open_page` fails the test
-where the page had an error: in its script, in its console, or a request that a policy refused.
+A test file imports `chromium` (`# noqa: F401`) and asks for the fixture by the name `browser`.
+`open_page` fails the test where the page had an error: in its script, in its console, or a request
+that a policy refused.
 """
 
 from __future__ import annotations

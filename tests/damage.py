@@ -58,15 +58,8 @@ from labelproof.training.checkpoint import Checkpoint, newest_whole, save_checkp
 from labelproof.training.provenance import read_description
 from labelproof.training.record import read_record
 
-
-def _slowness() -> float:
-    """How many times slower than usual this machine is at the moment."""
-    started = time.process_time()
-    sum(number * number for number in range(1_000_000))
-    return max((time.process_time() - started) / 0.1, 1.0)
-
-
-SECONDS = 2.0 * _slowness()
+SECONDS = 10.0
+"""Of the processor, which a reading takes a hundredth of on a slow machine."""
 MEGABYTES = 1024
 OUTCOMES = ("read", "clean error", "traceback", "hang", "memory", "hang or crash")
 PATIENCE = 120

@@ -1,16 +1,11 @@
-"""Runs that are killed before one of their file operations, and how the same call ends.
-
-python tests/killed_runs.py FOLDER 50    # kills at random moments; FOLDER is new
-"""
+"""Runs that are killed before one of their file operations, and how the same call ends."""
 
 from __future__ import annotations
 
 import os
-import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,8 +34,8 @@ def watch(folder: Path, act: Callable[[], None]) -> None:
     sys.addaudithook(hook)
 
 
-def kill_each(root: Path, step: int) -> int:
-    """Train in a child for every `step`-th operation, which is killed there; gives how many."""
+def kill_each(root: Path, step: int) -> None:
+    """Train in a child for every `step`-th operation, which is killed there."""
     point = 0
     load_small(small())  # what it imports, no child has to import again
     while True:
@@ -58,37 +53,19 @@ def kill_each(root: Path, step: int) -> int:
             train(folder)
             os._exit(0)
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
-            return point
+            return
         point += step
 
 
-def kill_later(root: Path, tries: int) -> None:
-    """Train in so many children, each of which is killed at a random moment of a whole run."""
-    load_small(small())
-    seconds, point = 0.0, 0
-    while point < tries:
-        begun, child = time.monotonic(), os.fork()
-        if child == 0:
-            train(root / (f"killed-{point}" if seconds else "timed"))
-            os._exit(0)
-        if seconds:
-            (root / f"killed-{point}").mkdir(exist_ok=True)
-            time.sleep(random.uniform(0, seconds))  # noqa: S311
-            os.kill(child, signal.SIGKILL)
-            point += 1
-        os.waitpid(child, 0)
-        seconds = seconds or time.monotonic() - begun
-
-
-def lost(root: Path, *, step: int = 1, tries: int = 0) -> tuple[int, list[str]]:
+def lost(root: Path, *, step: int = 1) -> tuple[int, list[str]]:
     """How many runs were killed, and which of them did not end with the bytes of one that was not.
 
-    Every `step`-th operation is a run of its own, or so many are killed at random moments.
+    Every `step`-th operation is a run of its own.
     """
     train(root / "whole")
     # A process that has trained nothing forks them: threads do not survive a fork.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, __file__, str(root), str(step), str(tries)]
+    command = [sys.executable, __file__, str(root), str(step)]
     subprocess.run(command, check=True, timeout=600, env=environment)
     killed = sorted(root.glob("killed-*"))
     bad = []
@@ -105,11 +82,4 @@ def lost(root: Path, *, step: int = 1, tries: int = 0) -> tuple[int, list[str]]:
 
 
 if __name__ == "__main__":
-    folder, *numbers = sys.argv[1:]
-    if len(numbers) == 1:
-        tries, bad = lost(Path(folder), tries=int(numbers[0]))
-        print(f"{tries} killed, {tries - len(bad)} ended as a run that was not; lost: {bad}")
-    elif numbers[1] == "0":
-        kill_each(Path(folder), int(numbers[0]))
-    else:
-        kill_later(Path(folder), int(numbers[1]))
+    kill_each(Path(sys.argv[1]), int(sys.argv[2]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -82,22 +81,6 @@ def test_a_final_run_learns_from_all_samples_and_leaves_a_record(tmp_path: Path)
     assert record.configuration["validation"] == 0
     curve = record.curve["test_accuracy"]
     assert [(line["test_last"], line["test_best"]) for line in lines] == [(curve[-1], max(curve))]
-
-
-@pytest.mark.parametrize("name", search.PLANS)
-def test_plans_are_runs_of_one_network(name: str) -> None:
-    known = [entry for entry in search.PLANS[name] if "+sr(" in entry["loss"]]
-    final = name in ("whole", "final", "frozen")
-    assert search.read_options(["--plan", name]).final == (final or name == "shorter")
-    kinds = itertools.product(("limit", "rate_limit"), (entry["noise"] for entry in known))
-    weights = {(kind, "cifar10", noise): 2.0 for kind, noise in kinds}
-    runs = [search.configure(search.limited(entry, weights), final=final) for entry in known]
-    assert len(set(runs)) == len(runs) > 2
-    assert len({search.compiled_parts(each)["network"] for each in runs}) == 1
-    assert {each.validation for each in runs} == {0.0 if final else 0.1}
-    # Side by side with what it shares compiled code with.
-    order = [tuple(search.compiled_parts(each).values()) for each in search.grouped(runs)]
-    assert sum(a != b for a, b in itertools.pairwise(order)) == len(set(order)) - 1
 
 
 def test_what_is_chosen_is_the_strongest_of_those_that_agree_as_well(tmp_path: Path) -> None:

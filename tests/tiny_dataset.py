@@ -7,12 +7,19 @@ import hashlib
 import io
 import tarfile
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from cifar_files import cifar10_records
 
 from labelproof.data.cifar import CIFAR10_LAYOUTS
-from labelproof.data.published import IdxLayout, KnownDataset, PublishedFile, idx_bytes
+from labelproof.data.published import (
+    DATASETS,
+    IdxLayout,
+    KnownDataset,
+    PublishedFile,
+    idx_bytes,
+)
 
 SIZES = {"train": 6, "test": 4}
 
@@ -39,14 +46,10 @@ def tiny_files() -> dict[str, bytes]:
 
 def tiny_idx(address: str) -> KnownDataset:
     """The catalogue's entry for them."""
-    return KnownDataset(
+    return replace(
+        DATASETS["mnist"],
         name="tiny",
-        summary="a few images",
         counts=SIZES,
-        image_shape=(1, 28, 28),
-        class_names=tuple("0123456789"),
-        mean=(0.5,),
-        std=(0.5,),
         files=tuple(
             PublishedFile(name, len(data), sha256(data), (f"{address}/pub/",))
             for name, data in tiny_files().items()
@@ -79,19 +82,10 @@ def tiny_cifar_archive() -> bytes:
 def tiny_cifar(address: str, archive: bytes) -> KnownDataset:
     """The catalogue's entry for it."""
     layout = CIFAR10_LAYOUTS[0]
-    return KnownDataset(
-        name="cifar10",
-        summary="a few images",
+    place = (f"{address}/pub/",)
+    return replace(
+        DATASETS["cifar10"],
         counts={"train": 10, "test": 2},
-        image_shape=(3, 32, 32),
-        class_names=tuple("0123456789"),
-        mean=(0.5, 0.5, 0.5),
-        std=(0.5, 0.5, 0.5),
-        files=(
-            PublishedFile(
-                layout.archive, len(archive), sha256(archive), (f"{address}/pub/",), layout
-            ),
-        ),
-        layouts=CIFAR10_LAYOUTS,
+        files=(PublishedFile(layout.archive, len(archive), sha256(archive), place, layout),),
         checksums={name: sha256(data.tobytes()) for name, data in cifar10_records().items()},
     )

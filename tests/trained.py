@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -85,20 +84,6 @@ def labelproof_to_its_end(
     code = end.value.code or 0
     assert isinstance(code, int)
     return subprocess.CompletedProcess(words, code, output.getvalue(), errors.getvalue())
-
-
-def labelproof_in_two_processes(*arguments: str, here: Path) -> subprocess.CompletedProcess[str]:
-    """Run the program in a folder as `torchrun` starts it."""
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    return subprocess.run(
-        [sys.executable, *launcher, "-m", "labelproof", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=here,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        timeout=600,
-    )
 
 
 def train_digits(folder: Path, *arguments: str | Path, epochs: int = 2) -> Result:

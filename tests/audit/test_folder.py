@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from audits import make_findings
+from audits import make_audit, make_findings
 
-from labelproof.audit.findings import Estimate
 from labelproof.audit.folder import (
     AUDIT,
     INSIDE,
@@ -46,23 +45,16 @@ ODD = [
 ]
 
 
-def make_audit(samples: list[str] | None = None, **changes: object) -> Audit:
-    samples = ODD if samples is None else samples
+def odd_audit(samples: list[str] = ODD) -> Audit:
     findings, _ = make_findings(len(samples), 3, wrong=0.5, seed=1)
-    findings = replace(findings, shared_doubts=0.125)
-    audit = Audit(
-        name="photos",
-        data="some/photos",
-        kind="images",
-        class_names=("cat", "dog, or so", os.fsdecode(b"b\xe9b\xe9")),
+    return make_audit(
+        replace(findings, shared_doubts=0.125),
+        ("cat", "dog, or so", os.fsdecode(b"b\xe9b\xe9")),
         samples=samples,
         index=np.arange(len(samples)) * 2,
-        findings=findings,
-        agreement=Estimate(0.85, 0.8, 0.9),
         method={"predictions": "cross-validation", "folds": 3},
         options={"label": None, "labels": "reviewed.csv"},
     )
-    return replace(audit, **changes)
 
 
 def same(first: Audit, second: Audit) -> None:
@@ -83,7 +75,7 @@ def same(first: Audit, second: Audit) -> None:
 
 
 def test_what_is_written_is_read_whatever_samples_are_called(tmp_path: Path) -> None:
-    audit = make_audit()
+    audit = odd_audit()
     audit.write(tmp_path / "new" / "folder")
     same(Audit.read(tmp_path / "new" / "folder"), audit)
     assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == {
@@ -92,7 +84,7 @@ def test_what_is_written_is_read_whatever_samples_are_called(tmp_path: Path) -> 
 
 
 def test_suspects_are_a_table_that_other_programs_read(tmp_path: Path) -> None:
-    audit = make_audit()
+    audit = odd_audit()
     audit.write(tmp_path)
     with (tmp_path / SUSPECTS).open(encoding="utf-8", errors="surrogateescape", newline="") as file:
         header, *rows = csv.reader(file)
@@ -141,13 +133,13 @@ DAMAGE: list[tuple[str, Callable[[Path], object]]] = [
     (SAMPLES, lambda folder: rewrite(folder, transition=np.eye(1))),
     ("score", lambda folder: rewrite(folder, without="score")),
     (SAMPLES, lambda folder: rewrite(folder, given=np.zeros(2, np.int64))),
-    (SAMPLES, lambda folder: rewrite(folder, given=make_audit().findings.given + 1)),
+    (SAMPLES, lambda folder: rewrite(folder, given=odd_audit().findings.given + 1)),
 ]
 
 
 def test_damage_is_said_with_the_file(tmp_path: Path) -> None:
     for name, damage in DAMAGE:
-        make_audit().write(tmp_path)
+        odd_audit().write(tmp_path)
         damage(tmp_path)
         with pytest.raises(ValueError, match="not a whole audit") as caught:
             Audit.read(tmp_path)
@@ -156,7 +148,7 @@ def test_damage_is_said_with_the_file(tmp_path: Path) -> None:
 
 
 def test_a_later_version_is_refused(tmp_path: Path) -> None:
-    make_audit().write(tmp_path)
+    odd_audit().write(tmp_path)
     edit(tmp_path, version=2, name=None)
     with pytest.raises(LaterFormatError, match="got 2; update"):
         Audit.read(tmp_path)
@@ -165,21 +157,21 @@ def test_a_later_version_is_refused(tmp_path: Path) -> None:
 def test_an_audit_that_is_written_over_another_is_never_half_of_each(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_audit().write(tmp_path)
+    odd_audit().write(tmp_path)
 
     def fail(*_: object) -> None:
         raise OSError("the disk is full")
 
     monkeypatch.setattr("labelproof.audit.folder.write_text", fail)
     with pytest.raises(OSError, match="full"):
-        make_audit(["1", "2"]).write(tmp_path)
+        odd_audit(["1", "2"]).write(tmp_path)
     with pytest.raises(FileNotFoundError, match="no audit is kept there"):
         Audit.read(tmp_path)
 
 
 def test_an_audit_is_found_where_it_is_and_within_a_run(tmp_path: Path) -> None:
-    make_audit().write(tmp_path / "alone")
-    make_audit().write(tmp_path / "run" / INSIDE)
+    odd_audit().write(tmp_path / "alone")
+    odd_audit().write(tmp_path / "run" / INSIDE)
     assert find_audit(tmp_path / "alone") == tmp_path / "alone"
     assert find_audit(tmp_path / "run") == tmp_path / "run" / INSIDE
     with pytest.raises(FileNotFoundError, match="no audit is kept there"):
@@ -187,7 +179,7 @@ def test_an_audit_is_found_where_it_is_and_within_a_run(tmp_path: Path) -> None:
 
 
 def test_removing_an_audit_leaves_decisions_and_all_else(tmp_path: Path) -> None:
-    make_audit().write(tmp_path)
+    odd_audit().write(tmp_path)
     kept = [REVIEW, f"{REVIEW}-wal", "notes.txt", ".lock"]
     for name in (*kept, PAGE, SETTINGS):
         (tmp_path / name).write_text("{}")

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from audits import make_findings, make_photos
+from audits import make_audit, make_findings, make_photos
 from made_images import make_image, pixels, write_images
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from labelproof.audit.findings import Estimate
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import (
     Samples,
@@ -33,19 +32,16 @@ def audit_of(data: Path | str, **options: str) -> Audit:
     dataset = load_dataset(data, on_error="skip", label=options.get("label"))
     if "labels" in options:
         dataset = relabel(dataset, data, options["labels"])
-    samples = len(dataset.train)
-    findings, _ = make_findings(samples, dataset.num_classes)
-    return Audit(
-        name="made",
+    findings, _ = make_findings(len(dataset.train), dataset.num_classes)
+    names = sample_names(dataset.train, data)
+    return make_audit(
+        replace(findings, given=dataset.train.labels),
+        dataset.class_names,
         data=str(data),
         kind="rows" if dataset.tabular else "images",
-        class_names=dataset.class_names,
-        samples=sample_names(dataset.train, data),
-        index=np.arange(samples),
-        findings=replace(findings, given=dataset.train.labels),
-        agreement=Estimate(0.8, 0.7, 0.9),
+        samples=names,
         options=options,
-        marks=mark_rows(read_cells(dataset, data), sample_names(dataset.train, data)),
+        marks=mark_rows(read_cells(dataset, data), names),
     )
 
 

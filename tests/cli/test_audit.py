@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 from small_runs import StopAfter
 from trained import labelproof, labelproof_to_its_end, refusal, succeed, write_things
 from typer.testing import Result
@@ -134,73 +133,6 @@ def test_an_audit_that_was_trained_and_one_that_was_not_do_not_replace_each_othe
         assert Audit.read(tmp_path / name).method["predictions"] == predictions
     succeed(*given, tmp_path / "trained", "--fresh")
     assert names_in(tmp_path / "trained") == FILES
-
-
-COLOURS = {"blue": (20, 30, 220), "green": (20, 200, 30), "red": (220, 30, 20)}
-
-
-def make_squares(folder: Path, *, each: int = 20, planted: int = 2) -> list[str]:
-    """Squares sorted by colour, the last few of each among the next colour, and which those are."""
-    generator = np.random.default_rng(0)
-    names = list(COLOURS)
-    wrong = []
-    for label, (name, colour) in enumerate(COLOURS.items()):
-        for number in range(each):
-            noise = generator.normal(0, 12, (12, 12, 3))
-            pixels = np.clip(np.array(colour) + noise, 0, 255).astype(np.uint8)
-            place = names[(label + 1) % 3] if number >= each - planted else name
-            path = folder / place / f"{name}-{number}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(pixels).save(path)
-            if place != name:
-                wrong.append(f"{place}/{path.name}")
-    return sorted(wrong)
-
-
-def colour_of(sample: str) -> str:
-    return sample.split("/")[1].split("-")[0]
-
-
-def test_images_in_the_wrong_folder_are_the_suspects(tmp_path: Path) -> None:
-    photos, output = tmp_path / "squares", tmp_path / "audit"
-    wrong = make_squares(photos)
-    succeed(
-        *("audit", photos, "--epochs", "25", "--folds", "3", "--batch-size", "8", "--seed", "1"),
-        *("--learning-rate", "0.05", "--network", "cnn4(width=4,hidden=16)", "--device", "cpu"),
-        *("--augmentation", "resized-crop:16", "--output", output),
-    )
-    rows = suspects_in(output)
-    assert sorted(row["sample"] for row in rows) == wrong
-    for row in rows:
-        assert row["given"] == row["sample"].split("/")[0]
-        assert row["suggested"] == colour_of(row["sample"])
-    audit = Audit.read(output)
-    assert audit.data == str(photos)
-    picture, kind = open_samples(audit).picture(int(audit.findings.suspects[0]), side=96)
-    assert kind == "image/png"
-    assert picture
-    page = (output / PAGE).read_text()
-    assert all(name.split("/")[1] in page for name in wrong)
-
-
-def test_labels_of_a_review_stand_in_place_of_the_datas(tmp_path: Path) -> None:
-    photos, file, table = tmp_path / "squares", tmp_path / "reviewed.csv", tmp_path / "p.npy"
-    wrong = make_squares(photos)
-    right = [f"{name},{colour_of(name)}" for name in wrong[1:]]
-    file.write_text("\n".join(["sample,label", f"{wrong[0]},", *right]) + "\n")
-    # Nothing is trained, so that it takes no time: the truth as probabilities.
-    names = sorted(str(path.relative_to(photos)) for path in photos.glob("*/*.png"))
-    names.remove(wrong[0])
-    np.save(table, np.eye(3)[[list(COLOURS).index(colour_of(name)) for name in names]])
-    command = ("audit", photos, "--probabilities", table, "--output", tmp_path / "given")
-    assert "59 rows of the probabilities, got 60" in refusal(*command)
-    succeed(*command, "--labels", file)
-    audit = Audit.read(tmp_path / "given")
-    assert list(audit.samples) == names
-    assert len(audit.findings.suspects) == 0
-    assert audit.options["labels"] == str(file)
-    samples = open_samples(audit)
-    assert len(samples.dataset.train) == 59
 
 
 @pytest.fixture(scope="module")

@@ -129,11 +129,6 @@ def test_noise_is_said_in_words_and_drawn(tmp_path: Path) -> None:
     assert "The noise matrix" in text
 
 
-def test_without_noise_the_data_are_shown(tmp_path: Path) -> None:
-    result = show("digits", "--output", str(tmp_path / "page.html"), "--samples", "10")
-    assert "1,347 training images with the labels they came with" in result.output
-
-
 def test_a_folder_of_ones_own_is_shown_with_its_warnings(tmp_path: Path) -> None:
     write_images(tmp_path / "pets", [f"{name}/{n}.png" for name in ("<b>", "dog") for n in "1234"])
     (tmp_path / "pets" / "notes.txt").touch()

@@ -140,8 +140,11 @@ def test_the_loss_can_be_chosen_on_what_is_held_out(tmp_path: Path) -> None:
     assert "Accuracy: " in again
 
 
+Audited = tuple[tuple[str | Path, ...], str]
+
+
 @pytest.fixture(scope="module")
-def audited(tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[str | Path, ...], str]:
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Audited:
     """A command that has fitted and audited, whose run is beside its table, and what it said."""
     folder = tmp_path_factory.mktemp("audited")
     table = write_things(folder / "t.csv")
@@ -150,9 +153,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> tuple[tuple[str | Path,
     return command, printed[printed.index("Labels: ") :]
 
 
-def test_an_exported_table_names_its_features(
-    audited: tuple[tuple[str | Path, ...], str], tmp_path: Path
-) -> None:
+def test_an_exported_table_names_its_features(audited: Audited, tmp_path: Path) -> None:
     path, run = tmp_path / "model.pt2", audited[0][-1]
     result = succeed("export", run, "--format", "torch-export", "--output", path)
     names = ["width", "height", "colour=blue", "colour=red"]
@@ -162,9 +163,7 @@ def test_an_exported_table_names_its_features(
     assert json.loads(notes[KEY])["features"] == names
 
 
-def test_stopped_before_its_page_the_page_is_made_by_the_same_command(
-    audited: tuple[tuple[str | Path, ...], str],
-) -> None:
+def test_stopped_before_its_page_the_page_is_made_by_the_same_command(audited: Audited) -> None:
     command, said = audited
     run = Path(command[-1])
     page, audit = run / "audit" / "report.html", run / "audit" / "audit.json"
@@ -197,9 +196,7 @@ def a_list(path: Path) -> None:
     path.write_text("[1,2]")
 
 
-def test_a_finished_run_or_audit_that_is_damaged_is_not_passed_off_as_finished(
-    audited: tuple[tuple[str | Path, ...], str],
-) -> None:
+def test_what_is_damaged_is_not_passed_off_as_finished(audited: Audited) -> None:
     fitted, folder = audited[0], Path(audited[0][-1]).parent
     audit = ("audit", *fitted[1:-1], folder / "audit", "--folds", "2")
     succeed(*audit)
@@ -229,9 +226,7 @@ def test_a_finished_run_or_audit_that_is_damaged_is_not_passed_off_as_finished(
         path.write_bytes(whole)
 
 
-def test_folders_that_are_not_its_own_are_left_alone(
-    audited: tuple[tuple[str | Path, ...], str], tmp_path: Path
-) -> None:
+def test_folders_that_are_not_its_own_are_left_alone(audited: Audited, tmp_path: Path) -> None:
     command, run = audited[0], audited[0][-1]
     table, photos, audit = command[1], tmp_path / "photos", tmp_path / "audit"
     photos.mkdir()

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from labelproof.cli import options
 from labelproof.cli.commands import NAMES, describe_command, load_command
 from labelproof.data.download import MIRROR_VARIABLE
 from labelproof.data.published import ROOT_VARIABLE
+from labelproof.experiments.demo import SETTING
 from labelproof.experiments.grids import GRIDS
 from labelproof.losses.names import LOSS_FILES
 from labelproof.models.text import NETWORKS
@@ -266,6 +268,13 @@ def test_a_mistake_is_one_message_and_exit_code_two() -> None:
         assert "Traceback" not in result.stderr
 
 
+@pytest.fixture
+def small_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = replace(SETTING, network="mlp(hidden=8,depth=1)")
+    monkeypatch.setattr("labelproof.cli.demo.SETTING", small)
+
+
+@pytest.mark.usefixtures("small_demo")
 def test_the_demo_trains_prints_writes_and_does_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +306,7 @@ def test_the_demo_trains_prints_writes_and_does_nothing_twice(
     assert all(after[path] > before[path] for path in before)
 
 
+@pytest.mark.usefixtures("small_demo")
 def test_ctrl_c_keeps_what_is_finished_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

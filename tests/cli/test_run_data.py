@@ -236,20 +236,6 @@ def test_data_that_are_gone_are_looked_for_and_the_places_named(here: Path) -> N
     assert "trained on" not in said
 
 
-def test_what_train_left_knows_its_data_too(tmp_path: Path) -> None:
-    write_patients(tmp_path / "cust.csv")
-    run = tmp_path / "run"
-    succeed(
-        *("train", "--data", tmp_path / "cust.csv", *QUICK, "--output", run),
-        *("--drop", "note", "--group", "patient", "--skip-unreadable"),
-    )
-    succeed("audit", run, "--device", "cpu")
-    assert "trained on" not in measured(run, "--split", "train")[1]
-    write_patients(tmp_path / "cust.csv", seed=1)
-    assert "was trained on" in refusal("audit", run, "--device", "cpu")
-    assert "was trained on" in measured(run, "--split", "train")[1]
-
-
 def test_the_same_data_by_another_path_are_gone_on_with(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

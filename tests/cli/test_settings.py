@@ -27,7 +27,7 @@ def refuse() -> Dataset:
     raise AssertionError("nothing has to be read for this")
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(
     data=st.text(st.characters(codec="utf-8"), min_size=1).filter(str.strip),
     rate=st.floats(1e-12, 1e12),

@@ -1,12 +1,14 @@
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 from made_records import RECORDS, fill_table, made_record
-from trained import labelproof, succeed
+from trained import labelproof, refusal, succeed
 
 from labelproof.experiments.records import RecordStore
 from labelproof.training.configuration import Configuration
+from labelproof.training.files import write_text
 
 
 def test_a_table_is_printed_from_the_committed_records() -> None:
@@ -18,18 +20,12 @@ def test_a_table_is_printed_from_the_committed_records() -> None:
 
 def test_the_name_of_the_file_decides_the_format(tmp_path: Path) -> None:
     fill_table(RecordStore(tmp_path), "asymmetric", "mnist", {("CE", "0.4"): [80.0]})
-    for suffix, start in {
-        "md": "MNIST",
-        "tex": "% needs",
-        "html": "<!doctype html>",
-        "csv": "table,dataset",
-    }.items():
-        path = tmp_path / "new" / f"table.{suffix}"
-        arguments = ("table", "asymmetric", "--dataset", "mnist", "--records", tmp_path)
-        result = succeed(*arguments, "--output", path)
-        assert path.read_text().startswith(start)
-        assert result.stdout == ""
-        assert str(path) in result.stderr
+    path = tmp_path / "new" / "table.tex"
+    arguments = ("table", "asymmetric", "--dataset", "mnist", "--records", tmp_path)
+    result = succeed(*arguments, "--output", path)
+    assert path.read_text().startswith("% needs")
+    assert result.stdout == ""
+    assert str(path) in result.stderr
 
 
 def test_a_loss_that_was_trained_has_a_row_without_being_named(tmp_path: Path) -> None:
@@ -92,3 +88,34 @@ def test_mistakes_are_one_line_that_helps(tmp_path: Path) -> None:
         result = labelproof("table", "--records", tmp_path, *words.split())
         assert isinstance(result.exception, (ValueError, OSError))
         assert said in str(result.exception)
+
+
+DIGITS = Configuration("digits", epochs=1)
+
+
+def write(folder: Path) -> None:
+    for loss, accuracy in (("ce", 80.0), ("gce", 90.0)):
+        for seed in (1, 2):
+            made = made_record(replace(DIGITS, loss=loss, seed=seed), accuracy + seed)
+            write_text(folder / f"{loss}-{seed}" / "record.json", made.as_json())
+            write_text(folder / f"{loss}-{seed}" / "fingerprint.json", "{}")
+
+
+def test_runs_are_compared(tmp_path: Path) -> None:
+    write(tmp_path)
+    write_text(tmp_path / "later" / "fingerprint.json", "{}")
+    ended = succeed("compare", tmp_path)
+    assert ended.stderr == f"1 run not finished, left out: {tmp_path}/later\n"
+    *_, first, second = ended.stdout.splitlines()
+    assert first.startswith("| gce ")
+    assert "| 91.50 ± 0.71 (2)  |" in first
+    assert "| -10.00 ± 0.00 |" in second
+
+
+def test_a_file_is_written_as_it_is_called(tmp_path: Path) -> None:
+    write(tmp_path / "runs")
+    file = tmp_path / "mine.csv"
+    succeed("compare", tmp_path / "runs", "--output", file)
+    assert file.read_text().splitlines()[0].startswith("loss,measured_on,mean")
+    refused = refusal("compare", tmp_path / "runs", "--output", tmp_path / "a.html")
+    assert "expected a name that ends in .md, .tex, .csv" in refused

@@ -1,12 +1,15 @@
 import json
+import os
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made_images import write_images
-from trained import labelproof, labelproof_in_two_processes, refusal, succeed, train_digits
+from trained import labelproof, refusal, succeed, train_digits
 
 from labelproof.data import load_digits
 from labelproof.training.execution import StopRequest
@@ -103,9 +106,17 @@ def test_a_stopped_run_goes_on_to_the_same_result(
 
 @pytest.mark.slow
 def test_two_processes_are_one_run(tmp_path: Path) -> None:
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     arguments = ["train", "--data", "digits", "--epochs", "2", "--device", "cpu", "--fresh"]
-    arguments += ["--network", "mlp(hidden=8,depth=1)"]
-    result = labelproof_in_two_processes(*arguments, "--output", "run", here=tmp_path)
+    arguments += ["--network", "mlp(hidden=8,depth=1)", "--output", "run"]
+    result = subprocess.run(
+        [sys.executable, *launcher, "-m", "labelproof", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        timeout=600,
+    )
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("epoch 2 of 2") == 1
     assert result.stdout.count("Next: labelproof evaluate run") == 1

@@ -56,7 +56,7 @@ def test_nothing_is_overwritten_and_a_changed_label_is_another_matter(decisions:
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     steps=st.lists(

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from audits import make_findings
+from audits import make_audit, make_findings
 from browser import chromium, open_page  # noqa: F401
 from review.served import Program, served
 
-from labelproof.audit.findings import Estimate
 from labelproof.audit.folder import Audit
 from labelproof.review.decisions import plain_choice
 
@@ -37,18 +36,9 @@ SEEN = """place => new Promise((resolve) => {
 def made_audit(folder: Path) -> Audit:
     """Of the digits that come with the package: nothing to decode, and pictures all the same."""
     findings, _ = make_findings(100, 10, wrong=0.8)
-    audit = Audit(
-        name="digits",
-        data="digits",
-        kind="images",
-        class_names=tuple("0123456789"),
-        samples=[str(number) for number in range(100)],
-        index=np.arange(100),
-        findings=findings,
-        agreement=Estimate(0.9, 0.8, 1.0),
-        # The labels are not those of the digits, and must not be taken for changed ones.
-        method={"noise": "symmetric:0.8"},
-    )
+    # The labels are not those of the digits, and must not be taken for changed ones.
+    noise = {"noise": "symmetric:0.8"}
+    audit = make_audit(findings, "0123456789", data="digits", kind="images", method=noise)
     audit.write(folder)
     return audit
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 
-@pytest.fixture
-def photos(tmp_path: Path) -> Audit:
-    return make_photos(tmp_path / "photos", samples=150, names=COLOURS[:4])
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Audit:
+    return make_photos(tmp_path_factory.mktemp("photos"), samples=150, names=COLOURS[:4])
 
 
 def test_each_decision_has_a_key(browser: Browser, photos: Audit, tmp_path: Path) -> None:

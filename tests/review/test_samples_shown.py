@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
-from audits import make_findings, make_photos
+from audits import make_audit, make_findings, make_photos
 from browser import LEFTS, chromium  # noqa: F401
 from review.opened import expect, opened
 
-from labelproof.audit.findings import Estimate, Findings
+from labelproof.audit.findings import Findings
 from labelproof.audit.folder import Audit
 from labelproof.data.images import sample_names
 from labelproof.data.load import load_dataset
@@ -26,16 +25,8 @@ SCRIPT, IMAGE = "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>'
 
 def unknown(names: tuple[str, ...], *, samples: int = 40) -> Audit:
     findings, _ = make_findings(samples, len(names), wrong=0.5)
-    return Audit(
-        name=f"of {SCRIPT}",
-        data="given",
-        kind="unknown",
-        class_names=names,
-        samples=[f"{IMAGE}/{number}" for number in range(samples)],
-        index=np.arange(samples),
-        findings=findings,
-        agreement=Estimate(0.9, 0.8, 1.0),
-    )
+    called = [f"{IMAGE}/{number}" for number in range(samples)]
+    return make_audit(findings, names, name=f"of {SCRIPT}", samples=called)
 
 
 def test_hostile_names_are_text(browser: Browser, tmp_path: Path) -> None:
@@ -93,16 +84,8 @@ def test_rows_are_shown_as_cells(browser: Browser, tmp_path: Path) -> None:
     dataset = load_dataset(table)
     names = sample_names(dataset.train, table)
     findings, _ = make_findings(len(names), 2)
-    audit = Audit(
-        name="plants",
-        data=str(table),
-        kind="rows",
-        class_names=dataset.class_names,
-        samples=names,
-        index=np.arange(len(names)),
-        findings=replace(findings, given=dataset.train.labels),
-        agreement=Estimate(0.9, 0.8, 1.0),
-    )
+    given = replace(findings, given=dataset.train.labels)
+    audit = make_audit(given, dataset.class_names, data=str(table), kind="rows", samples=names)
     with opened(browser, audit, tmp_path) as it:
         place = it.suspects[0]
         it.at(place)
@@ -129,7 +112,7 @@ def labels(findings: Findings, place: int) -> tuple[int, int]:
 
 
 def test_many_classes_and_samples(browser: Browser, tmp_path: Path) -> None:
-    audit = unknown(tuple(f"class {number}" for number in range(2000)), samples=50_000)
+    audit = unknown(tuple(f"class {number}" for number in range(2000)), samples=5_000)
     with opened(browser, audit, tmp_path) as it:
         it.at(it.suspects[0])
         it.press("c")

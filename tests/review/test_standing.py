@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from audits import make_findings
+from audits import make_audit, make_findings
 
-from labelproof.audit.findings import Estimate
 from labelproof.audit.folder import Audit
 from labelproof.review.decisions import Decisions
 from labelproof.review.standing import Review, export_csv
@@ -19,16 +17,7 @@ CLASSES = ("cat", "dog", "owl")
 @pytest.fixture
 def audit() -> Audit:
     findings, _ = make_findings(200, 3)
-    return Audit(
-        name="pets",
-        data="pets.csv",
-        kind="unknown",
-        class_names=CLASSES,
-        samples=[f"{number}.jpg" for number in range(200)],
-        index=np.arange(200),
-        findings=findings,
-        agreement=Estimate(0.9, 0.8, 1.0),
-    )
+    return make_audit(findings, CLASSES, samples=[f"{number}.jpg" for number in range(200)])
 
 
 @pytest.fixture

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -23,6 +21,8 @@ from labelproof.data import load_dataset
 from labelproof.models.blend import Blend
 from labelproof.tabular import candidates
 from labelproof.tabular.run import blend_configuration
+from labelproof.training import run_folder
+from labelproof.training.files import write_text
 
 WRONG = np.arange(0, 240, 8)
 
@@ -155,28 +155,19 @@ def test_files_that_are_not_a_blend_are_refused_and_run_nothing(made: Path, tmp_
     assert not proof.exists()
 
 
-KILL = """
-import os, signal
-import labelproof
-from labelproof.tabular import candidates
-from labelproof.training import run_folder
-candidates.TREES = 10
-write = run_folder.write_text
+def test_killed_before_its_record_it_starts_anew(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill(path: Path, *arguments: Any, **options: Any) -> None:
+        if path.name == "record.json":
+            raise KeyboardInterrupt
+        write_text(path, *arguments, **options)
 
-def kill(path, *arguments, **options):
-    if path.name == "record.json":
-        os.kill(os.getpid(), signal.SIGKILL)
-    write(path, *arguments, **options)
-
-run_folder.write_text = kill
-labelproof.fit("plants.csv", "kind", output="run")
-"""
-
-
-def test_killed_before_its_record_it_starts_anew(made: Path, tmp_path: Path) -> None:
     shutil.copy(made / "plants.csv", tmp_path)
-    killed = subprocess.run([sys.executable, "-c", KILL], cwd=tmp_path, check=False)
-    assert killed.returncode == -signal.SIGKILL
+    with monkeypatch.context() as patch:
+        patch.setattr(run_folder, "write_text", kill)
+        with pytest.raises(KeyboardInterrupt):
+            labelproof.fit(tmp_path / "plants.csv", "kind", output=tmp_path / "run")
     assert (tmp_path / "run" / "model.json").exists()
     assert not (tmp_path / "run" / "record.json").exists()
     run = labelproof.fit(tmp_path / "plants.csv", "kind", output=tmp_path / "run")

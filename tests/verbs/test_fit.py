@@ -1,15 +1,17 @@
-"""Fit and train in Python do what the commands do, and resume likewise."""
+"""Fit, train, audit and tune in Python do what the commands do, and resume likewise."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from trained import things
 
 import labelproof
-from labelproof.audit.folder import Audit
+from labelproof.audit import Audit, audit_labels
 from labelproof.data import load_digits
 from labelproof.training import Event
 
@@ -76,3 +78,51 @@ def test_progress_is_silent_unless_asked_for(capsys: pytest.CaptureFixture[str])
     said = capsys.readouterr().out
     assert "Data: 120 rows" in said
     assert "epoch 3 of 3" in said
+
+
+@pytest.fixture(scope="module")
+def mislabelled() -> pd.DataFrame:
+    """A table in which every tenth label is wrong."""
+    table = things(200, kinds=2, label="kind")
+    table.loc[::10, "kind"] = "kind 1"
+    return table
+
+
+def test_a_table_is_audited_by_networks_that_have_not_seen_its_labels(
+    mislabelled: pd.DataFrame, tmp_path: Path
+) -> None:
+    found = labelproof.audit(mislabelled, "kind", epochs=30, device="cpu", folds=2)
+    assert set(found.suspects.index) == set(range(0, 200, 10))
+    assert found.suspects.columns.tolist()[:4] == ["sample", "given", "suggested", "score"]
+    assert found.noise_rate.low < 0.1 < found.noise_rate.high
+    assert found.matrix.index.tolist() == ["kind 0", "kind 1"]
+    assert "flagged" in found._repr_html_()
+    assert "kind 1" in found.report(tmp_path / "page.html").read_text()
+    found.write(tmp_path / "audit")
+    assert Audit.read(tmp_path / "audit").suspects.round(4).equals(found.suspects.round(4))
+
+
+def test_predictions_of_any_model_are_audited(mislabelled: pd.DataFrame, tmp_path: Path) -> None:
+    given = (mislabelled["kind"] == "kind 1").to_numpy().astype(int)
+    told = np.eye(2)[np.arange(200) % 2] * 0.9 + 0.05
+    found = labelproof.audit(labels=given, probabilities=told)
+    np.testing.assert_array_equal(found.suspects.index, audit_labels(told, given).suspects)
+    kept = labelproof.audit(mislabelled, "kind", probabilities=told, output=tmp_path / "audit")
+    assert kept.suspects.index.equals(found.suspects.index)
+    assert (tmp_path / "audit" / "report.html").exists()
+    with pytest.raises(ValueError, match="labels"):
+        labelproof.audit(probabilities=told)
+    with pytest.raises(ValueError, match="data"):
+        labelproof.audit()
+
+
+def test_a_search_says_what_it_chose_and_is_of_its_data(tmp_path: Path) -> None:
+    options: Any = {"trials": 3, "folds": 1, "epochs": 2, "device": "cpu"}
+    options |= {"output": tmp_path / "search.json"}
+    found = labelproof.tune(fruit(), "kind", **options)
+    assert found.best is not None
+    assert found.best.loss == found.trials["loss"].iloc[0]
+    assert found.trials["state"].tolist() == ["complete"] * 3
+    assert found.best.loss.split("(")[0] in found._repr_html_()
+    with pytest.raises(ValueError, match="labels"):
+        labelproof.tune(fruit().iloc[:60], "kind", **options)
