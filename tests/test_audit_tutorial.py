@@ -6,8 +6,6 @@ runs them, in full:
     LABELPROOF_WHOLE_TUTORIAL=1 pytest -s tests/test_audit_tutorial.py
 """
 
-from __future__ import annotations
-
 import csv
 import os
 import re

@@ -4,8 +4,6 @@ A page's ```python blocks run from top to bottom in one namespace. A ```text blo
 is its output. A block under `<!-- not run: why -->` is only compiled.
 """
 
-from __future__ import annotations
-
 import contextlib
 import doctest
 import importlib.util

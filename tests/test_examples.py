@@ -1,7 +1,5 @@
 """Every example runs, and the robust loss comes out ahead on clean labels."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

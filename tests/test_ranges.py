@@ -1,7 +1,5 @@
 """Numbers checked at the door."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

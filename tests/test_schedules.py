@@ -1,7 +1,5 @@
 """Schedules: values, bounds, and what they refuse."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

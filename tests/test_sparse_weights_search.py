@@ -1,7 +1,5 @@
 """The search by noisy labels runs, resumes, and never sees a true label or a test image."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from audit.noisy_logits import make, softmax, symmetric, temperature_of
@@ -20,10 +18,8 @@ def test_anchors_are_a_tenth_or_a_hundred_but_no_more_than_a_quarter() -> None:
     for label in range(3):
         mine = predicted == label
         assert margins[mine & chosen].min() > margins[mine & ~chosen].max()
-
-
-def test_anchors_among_equals_do_not_depend_on_the_label() -> None:
-    given = np.random.default_rng(0).integers(2, size=4000)
+    # Among equals they do not depend on the label.
+    given = generator.integers(2, size=4000)
     samples = Groups(np.tile(np.float32([1, 0]), (4000, 1)), given)
     assert samples.given[find_anchors(samples)].mean() == pytest.approx(0.5, abs=0.1)
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,8 @@ from labelproof.training.record import read_record
 from labelproof.training.runner import Event, train_runs
 from labelproof.training.trained_network import TrainedNetwork, load_network
 
+Validated = tuple[CrossValidation, list[Event]]
+
 EPOCHS = 12
 LEARNS = small(loss="gce(q=0.7)", epochs=EPOCHS, batch_size=16)
 # What one of the settings for MNIST does to the digits: everything becomes one class.
@@ -36,7 +36,7 @@ def validate(
     *,
     stop: StopRequest | None = None,
     **options: Any,
-) -> tuple[CrossValidation, list[Event]]:
+) -> Validated:
     """A cross-validation of 200 digits that has gone as far as it goes, and what was told."""
     options = {"folds": 3, **options}
     validation = CrossValidation(small_digits(), configuration, folder=folder, **options)
@@ -44,12 +44,12 @@ def validate(
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[CrossValidation, list[Event]]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Validated:
     return validate(tmp_path_factory.mktemp("whole") / "folds")
 
 
 def test_every_sample_is_predicted_once_by_a_network_that_has_not_seen_it(
-    whole: tuple[CrossValidation, list[Event]],
+    whole: Validated,
 ) -> None:
     validation, _ = whole
     times = np.zeros(200, int)
@@ -64,7 +64,7 @@ def test_every_sample_is_predicted_once_by_a_network_that_has_not_seen_it(
 
 
 def test_nothing_of_the_true_labels_or_the_test_set_reaches_the_networks(
-    whole: tuple[CrossValidation, list[Event]],
+    whole: Validated,
 ) -> None:
     validation, _ = whole
     examples = validation.load(validation.jobs[1].configuration)
@@ -73,12 +73,14 @@ def test_nothing_of_the_true_labels_or_the_test_set_reaches_the_networks(
     assert np.array_equal(examples.dataset.train.labels, validation.predictions().given)
 
 
-def test_finished_parts_are_not_trained_again(whole: tuple[CrossValidation, list[Event]]) -> None:
+def test_finished_parts_are_not_trained_again(whole: Validated) -> None:
     validation, events = whole
     assert [event.kind for event in events].count("finished") == 3
     again, told = validate(validation.folder)
     assert told == []
     same(again.predictions(), validation.predictions())
+    with pytest.raises(ValueError, match="another configuration"):
+        validate(validation.folder, replace(LEARNS, learning_rate=0.2))
 
 
 def same(first: Predictions, second: Predictions) -> None:
@@ -87,9 +89,7 @@ def same(first: Predictions, second: Predictions) -> None:
     assert np.array_equal(first.index, second.index)
 
 
-def test_only_what_is_left_is_trained(
-    whole: tuple[CrossValidation, list[Event]], tmp_path: Path
-) -> None:
+def test_only_what_is_left_is_trained(whole: Validated, tmp_path: Path) -> None:
     stop = StopAfter(9 * EPOCHS + 30)
     validate(tmp_path, stop=stop)
     done = [read_record(tmp_path / name) is not None for name in "123"]
@@ -98,13 +98,6 @@ def test_only_what_is_left_is_trained(
     assert {event.job.configuration.seed for event in events} == {LEARNS.seed + 1, LEARNS.seed + 2}
     resumed = next(event for event in events if event.kind == "started")
     assert resumed.value > 0
-
-
-def test_a_run_of_other_settings_in_its_place_is_refused(
-    whole: tuple[CrossValidation, list[Event]],
-) -> None:
-    with pytest.raises(ValueError, match="another configuration"):
-        validate(whole[0].folder, replace(LEARNS, learning_rate=0.2))
 
 
 def test_what_a_configuration_leaves_out_is_not_predicted(tmp_path: Path) -> None:
@@ -121,7 +114,7 @@ def test_what_a_configuration_leaves_out_is_not_predicted(tmp_path: Path) -> Non
 
 
 def test_a_conclusion_is_about_the_labels_that_were_given(
-    whole: tuple[CrossValidation, list[Event]],
+    whole: Validated,
 ) -> None:
     found = whole[0].predictions()
     audit = conclude(
@@ -138,12 +131,12 @@ def test_a_conclusion_is_about_the_labels_that_were_given(
 @pytest.fixture(scope="module")
 def collapsed(
     tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[CrossValidation, list[Event]]:
+) -> Validated:
     return validate(tmp_path_factory.mktemp("collapsed") / "folds", COLLAPSES, folds=2)
 
 
 def test_where_a_network_collapses_all_parts_start_over_weaker(
-    collapsed: tuple[CrossValidation, list[Event]],
+    collapsed: Validated,
 ) -> None:
     validation, events = collapsed
     attempts = validation.attempts
@@ -159,7 +152,7 @@ def test_where_a_network_collapses_all_parts_start_over_weaker(
 
 
 def test_killed_after_the_note_of_a_weaker_loss_it_goes_on_with_it(
-    collapsed: tuple[CrossValidation, list[Event]], tmp_path: Path
+    collapsed: Validated, tmp_path: Path
 ) -> None:
     attempts = Attempts({}, TOO_STRONG)
 

@@ -1,7 +1,5 @@
 """The loss of an audit learns rare classes, and so finds their wrong labels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

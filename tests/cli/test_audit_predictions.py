@@ -1,7 +1,5 @@
 """Audits by predictions from elsewhere, with labels and classes as people have them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

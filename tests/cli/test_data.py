@@ -1,6 +1,7 @@
 import gzip
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,8 @@ WIDE = {"COLUMNS": "250", "TERM": "dumb"}
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
     for name in ("LABELPROOF_MIRROR", "LABELPROOF_DATA", "http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
+    # What is tried again is not waited for.
+    monkeypatch.setattr("pooch.core.time", SimpleNamespace(sleep=lambda _: None))
     files = {f"/pub/{name}": data for name, data in tiny_files().items()}
     with FileServer(files).running() as running:
         monkeypatch.setitem(DATASETS, "tiny", tiny_idx(running.address))
@@ -72,7 +75,7 @@ def test_download_prints_a_line_for_each_file_and_does_nothing_twice(
 
 
 def test_download_takes_a_mirror_and_refuses_an_unknown_name_before_it_starts(
-    server: FileServer, tmp_path: Path
+    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = invoke("download", "tiny", "tinny", "--data-root", tmp_path, code=1)
     assert isinstance(result.exception, ValueError)
@@ -88,8 +91,6 @@ def test_download_takes_a_mirror_and_refuses_an_unknown_name_before_it_starts(
     ):
         invoke("download", "tiny", "--data-root", tmp_path / place, *options, **environment)
 
-
-def test_ctrl_c_says_how_to_continue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def stop(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 

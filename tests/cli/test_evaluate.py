@@ -1,7 +1,5 @@
 """Accuracies by the run's own classes, columns and labels, and whether it had learned from them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

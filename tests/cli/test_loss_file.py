@@ -1,7 +1,5 @@
 """Losses of the user's own, in the commands that take a loss."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

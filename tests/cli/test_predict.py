@@ -1,7 +1,5 @@
 """Predictions of files, folders, arrays and tables, and what is said of images before them."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

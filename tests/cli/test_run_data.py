@@ -1,7 +1,5 @@
 """A run belongs to the data and the labels that it was trained on, wherever they are by now."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

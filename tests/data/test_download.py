@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from file_server import FileServer
@@ -24,6 +25,8 @@ FIRST = "train-images-idx3-ubyte.gz"
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What is tried again is not waited for.
+    monkeypatch.setattr("pooch.core.time", SimpleNamespace(sleep=lambda _: None))
     for name in ("LABELPROOF_MIRROR", "LABELPROOF_DATA", "http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
 

@@ -1,7 +1,5 @@
 """Losses as boosting objectives: derivatives as autograd has them, and trees that learn by them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

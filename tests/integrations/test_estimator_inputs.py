@@ -1,7 +1,5 @@
 """What the estimator takes, and what it says of tables, images and labels that it cannot take."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Lightning: schedules follow the trainer's epochs, from the start and from a checkpoint."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

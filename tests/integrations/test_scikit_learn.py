@@ -1,7 +1,5 @@
 """The estimator keeps scikit-learn's contract, and withstands what users bring."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from functools import partial
@@ -79,7 +77,7 @@ def test_wrong_labels_do_not_hurt_what_is_plain() -> None:
     features, clean = blobs(300)
     noisy = clean.copy()
     noisy[::3] = (noisy[::3] + 1) % 3
-    for loss in ("ce+sr", "gce(q=0.7)", parse_loss("10*nce+mae"), CrossEntropy()):
+    for loss in ("ce+sr", parse_loss("10*nce+mae")):
         classifier = small(loss=loss, epochs=15).fit(features, noisy)
         assert classifier.score(features, clean) > 0.9
 

@@ -1,7 +1,5 @@
 """Hugging Face Trainer: the loss it sees, what it accumulates, and schedules that follow it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -165,11 +163,11 @@ def test_a_checkpoint_goes_on_at_its_epoch(tmp_path: Path, stopped: int):
     assert second.weights == weights(0, 1, 2)[stopped:]
 
 
-@pytest.mark.parametrize("labels", [sequence_labels(), token_labels()], ids=["rows", "tokens"])
-def test_accumulated_batches_step_as_one(tmp_path: Path, labels: Tensor):
+def test_accumulated_batches_step_as_one(tmp_path: Path):
     """Six batches of two, with unequal numbers of labels that count, are one of twelve."""
-    in_parts = {"labels": labels, "num_train_epochs": 1, "gradient_accumulation_steps": 6}
-    at_once = {"labels": labels, "num_train_epochs": 1, "per_device_train_batch_size": EXAMPLES}
+    once = {"labels": token_labels(), "num_train_epochs": 1}
+    in_parts = {**once, "gradient_accumulation_steps": 6}
+    at_once = {**once, "per_device_train_batch_size": EXAMPLES}
 
     def naive(outputs: Any, labels: Any, num_items_in_batch: Any = None) -> Tensor:
         return trainer_loss(TEXT)(outputs, labels) / 6
@@ -181,7 +179,7 @@ def test_accumulated_batches_step_as_one(tmp_path: Path, labels: Tensor):
         trainer.train()
     assert same_weights(one, many)
     # The test can tell: a mean of means is another step where the batches count unequally.
-    assert same_weights(one, means) == (labels.ndim == 1)
+    assert not same_weights(one, means)
 
 
 def test_evaluation_reports_the_mean_loss(tmp_path: Path):

@@ -1,7 +1,5 @@
 """Which samples an audit's page lists, and which of them can be seen."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

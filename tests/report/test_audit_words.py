@@ -1,7 +1,5 @@
 """What an audit's page says, and the numbers in its tables."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

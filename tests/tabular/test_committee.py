@@ -1,7 +1,5 @@
 """Any classifier becomes robust, the default chooses by noisy labels, and the contract is kept."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 import warnings
@@ -24,7 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from labelproof import RobustClassifier
 from labelproof.noise import corrupt
-from labelproof.tabular import candidates
+from labelproof.tabular import candidates, committee
 from labelproof.tabular.candidates import Boosting, Forest, Kernel, Linear, Network, SoftRows
 from labelproof.tabular.rows import label_rows
 
@@ -34,6 +32,7 @@ Arrays = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 @pytest.fixture(autouse=True)
 def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "TREES", 10)
+    monkeypatch.setattr(committee, "_MOST_TREES", 50)  # 15 rounds of boosting, not 100
 
 
 def robust(estimator: Any, **options: Any) -> Any:
@@ -115,7 +114,7 @@ def test_several_jobs_come_to_the_same(noisy_blobs: Arrays) -> None:
     features, noisy, _ = noisy_blobs
     with parallel_config("threading"):  # which import nothing again
         one, two = (
-            RobustClassifier(random_state=0, n_jobs=jobs).fit(features[:200], noisy[:200])
+            RobustClassifier(random_state=0, n_jobs=jobs).fit(features[:120], noisy[:120])
             for jobs in (1, 2)
         )
     np.testing.assert_allclose(two.predict_proba(features), one.predict_proba(features))

@@ -1,7 +1,5 @@
 """A blend of plain tensors predicts what the committee does, and refuses what is none."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

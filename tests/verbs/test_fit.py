@@ -1,7 +1,5 @@
 """Fit, train, audit and tune in Python do what the commands do, and resume likewise."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A run's folder runs no code that the caller does not name."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

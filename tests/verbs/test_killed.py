@@ -1,7 +1,5 @@
 """`kill -9` in the middle of fit, train, audit or tune: the same call resumes to the same end."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

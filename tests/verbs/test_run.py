@@ -1,7 +1,5 @@
 """A run in Python: predictions, accuracy and metrics without the command line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
