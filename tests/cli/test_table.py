@@ -82,7 +82,9 @@ def test_mistakes_are_one_line_that_helps(tmp_path: Path) -> None:
         "summary --format latex": "as one of markdown, html, csv",
         "sweep-p --records nowhere": "there is no folder nowhere; 'labelproof bench'",
     }.items():
-        assert said in refusal("table", "--records", tmp_path, *words.split())
+        result = labelproof("table", "--records", tmp_path, *words.split())
+        assert isinstance(result.exception, (ValueError, OSError))
+        assert said in str(result.exception)
 
 
 DIGITS = Configuration("digits", epochs=1)
