@@ -62,6 +62,17 @@ def test_the_interval_of_the_rate_holds_with_ten_samples_of_a_class() -> None:
     assert held.diagonal().mean() > 0.9
 
 
+def test_chance_widens_the_interval_of_the_rate_to_both_sides() -> None:
+    score = np.full(10_000, 0.3, np.float32)
+    ends = [
+        labels._rate(score, 0.4, 0.1, spread, hidden=0.3, others=[0.28, 0.32])
+        for spread in (0.05, 0.1)
+    ]
+    assert ends[0].low - ends[1].low == pytest.approx(0.05)
+    assert ends[1].high - ends[0].high == pytest.approx(0.05)
+    assert ends[0].low < 0.28 - 0.04
+
+
 def test_the_rate_is_that_of_the_labels_and_suspects_are_the_wrong_ones() -> None:
     made = make(3000, symmetric(10, 0.2), scale=8)
     found = audit_logits(made.logits, made.given)

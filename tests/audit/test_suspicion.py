@@ -119,3 +119,12 @@ def test_scores_are_sorted_stably_whatever_their_sign() -> None:
     for numbers in (generator.normal(size=999), generator.integers(-2, 3, 999), [np.inf, -np.inf]):
         numbers = np.asarray(numbers, np.float32)
         assert np.array_equal(findings._sort(numbers), np.argsort(numbers, kind="stable"))
+
+
+def test_a_weak_network_orders_labels_by_its_own_word() -> None:
+    made = make(200, symmetric(3, 0.2))
+    found = suspect(made.logits, made.given, model_of(symmetric(3, 0.2)))
+    for trust, follows in ((1.0, found.score), (0.0, found.unlike)):
+        ranked = findings.reorder(found, trust).score
+        assert (np.diff(ranked[np.argsort(follows)]) >= 0).all()
+        np.testing.assert_allclose(np.sort(ranked), np.sort(found.score), atol=1e-3)

@@ -85,6 +85,14 @@ def test_indices_in_indices_out_and_a_single_sample_stays_to_be_learned_from() -
         assert len(validation) == 10
 
 
+def test_fewer_groups_than_folds_are_spread() -> None:
+    groups = np.array([0, 0, 0, 1, 1, 1, 2, 3, 4, 5, 6, 7])
+    parts = folds(np.arange(12) % 2, 3, seed=1, groups=groups)
+    held = [set(groups[part.validation]) for part in parts]
+    assert sum(0 in part for part in held) == sum(1 in part for part in held) == 1
+    assert not any({0, 1} <= part for part in held)
+
+
 def test_the_seed_decides_and_the_choice_is_pinned() -> None:
     labels = np.arange(16) % 2
     assert hold_out(labels, 0.25, seed=0).validation.tolist() == [2, 3, 8, 11]

@@ -54,6 +54,14 @@ def test_flip_rates_stay_around_the_rate_and_inside_the_bounds() -> None:
         assert rates.mean() == pytest.approx(rate, abs=1e-6)
 
 
+def test_samples_differ_in_their_flip_rates_by_the_deviation() -> None:
+    # With one sample in each class, the matrix has the rate of each sample.
+    labels = np.arange(300)
+    with pytest.warns(UnlearnableClassWarning):
+        result = corrupt_by_instance(blobs(300)[0], labels, 0.5, num_classes=300, seed=1)
+    assert result.matrix.diagonal().std() == pytest.approx(0.1, rel=0.1)
+
+
 def test_the_same_seed_gives_the_same_labels_however_they_are_cut_into_blocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -17,6 +17,7 @@ from labelproof.training import checkpoint as module
 from labelproof.training.checkpoint import (
     Checkpoint,
     LaterFormatError,
+    can_draw_on,
     load_checkpoint,
     save_checkpoint,
 )
@@ -193,3 +194,11 @@ def test_one_that_a_run_removes_while_it_is_read_is_looked_for_again(
 
     monkeypatch.setattr(Path, "read_bytes", removed)
     assert newest(tmp_path) == 2
+
+
+def test_random_numbers_of_another_device_are_continued_between_epochs_alone() -> None:
+    here, there = {"cpu": torch.zeros(4)}, {"cpu": torch.zeros(9)}
+    assert can_draw_on(here, here, between_epochs=False)
+    assert not can_draw_on(there, here, between_epochs=True)
+    with pytest.raises(ValueError, match="middle of an epoch"):
+        can_draw_on(there, here, between_epochs=False)

@@ -80,8 +80,7 @@ def hold_out(
         return _split(chosen, _draw_groups(given[chosen], together, share, generator))
     order = order_by_class(given[chosen], generator)
     sizes = np.bincount(given[chosen])
-    # To the decimals that a share can mean: 0.29 * 100 is 28.999999999999996 in floats.
-    ideal = (share * sizes).round(6)
+    ideal = share * sizes
     held = np.floor(ideal).astype(np.int64)
     missing = round(share * len(chosen)) - held.sum()
     # Classes that have one to spare, the largest remainders first, and chance among equal ones.
