@@ -7,81 +7,68 @@ from small_runs import weights_of
 
 from labelproof import format_loss, parse_loss
 from labelproof.data import load_digits
-from labelproof.experiments.demo import (
-    BASES,
-    SETTING,
-    SPARSE,
-    DemoRun,
-    discard,
-    finished,
-    plan,
-    rows,
-    train,
-    train_all,
-)
+from labelproof.experiments import demo
 from labelproof.experiments.embeddings import see_features
 from labelproof.training import DivergedError, RunRecord
 from labelproof.training.trained_network import load_network
 
 
-def make_plan(folder: Path, seeds: list[int], extra: tuple[str, ...] = ()) -> list[DemoRun]:
-    return plan(replace(SETTING, epochs=1), seeds=seeds, folder=folder, extra=extra)
+def make_plan(folder: Path, seeds: list[int], extra: tuple[str, ...] = ()) -> list[demo.DemoRun]:
+    return demo.plan(replace(demo.SETTING, epochs=1), seeds=seeds, folder=folder, extra=extra)
 
 
 def test_every_base_is_there_plain_and_with_the_same_regulariser(tmp_path: Path) -> None:
     runs = make_plan(tmp_path, [1, 2])
-    assert len(runs) == 2 * 2 * len(BASES)
+    assert len(runs) == 2 * 2 * len(demo.BASES)
     (sparse,) = {run.configuration.loss.partition("+")[2] for run in runs} - {""}
-    assert format_loss(parse_loss(f"ce+{SPARSE}")) == f"ce+{sparse}"
+    assert format_loss(parse_loss("ce+" + demo.SPARSE)) == f"ce+{sparse}"
     for run in runs:
         assert run.configuration.loss.endswith(sparse) == run.method.endswith("+SR")
     assert len({run.folder for run in runs}) == len(runs)
-    setting = replace(SETTING, noise="pair:0.2", epochs=3)
-    for run in plan(setting, seeds=[4, 5], folder=tmp_path):
+    setting = replace(demo.SETTING, noise="pair:0.2", epochs=3)
+    for run in demo.plan(setting, seeds=[4, 5], folder=tmp_path):
         assert set(run.configuration.differences(setting)) <= {"loss", "seed"}
     runs = make_plan(tmp_path, [1], extra=("CE", "mae", " MAE ", "fl(gamma=0.50)"))
     assert [run.method for run in runs[-2:]] == ["GCE+SR", "mae"]
 
 
-def assert_features_make_the_predictions(folder: Path) -> None:
-    dataset = load_digits()
-    features = see_features(load_network(folder), dataset, np.arange(len(dataset.test.labels)))
-    weights = weights_of(folder / "checkpoint")
-    logits = features @ weights["head.weight"].numpy().T + weights["head.bias"].numpy()
-    with np.load(folder / "predictions.npz", allow_pickle=False) as arrays:
-        np.testing.assert_allclose(logits, arrays["logits"], rtol=2e-3, atol=2e-3)
-
-
-def unfinished(runs: list[DemoRun]) -> list[DemoRun]:
-    return [run for run in runs if run not in finished(runs)]
+def unfinished(runs: list[demo.DemoRun]) -> list[demo.DemoRun]:
+    return [run for run in runs if run not in demo.finished(runs)]
 
 
 def test_a_finished_run_is_not_done_again_unless_its_configuration_changed(tmp_path: Path) -> None:
     run = make_plan(tmp_path, [1], extra=("gce( q=.7 )",))[-1]
     assert unfinished([run]) == [run]
-    record = train(run)
+    record = demo.train(run)
     assert isinstance(record, RunRecord)
     assert unfinished([run]) == []
-    (result,) = finished([run])
+    (result,) = demo.finished([run])
     # A loss of the user's own becomes a row.
-    assert [(row.method, row.loss) for row in rows([result])] == [("gce( q=.7 )", "gce(q=0.7)")]
-    assert_features_make_the_predictions(run.folder)
+    (row,) = demo.rows([result])
+    assert (row.method, row.loss) == ("gce( q=.7 )", "gce(q=0.7)")
+    # Features are what the last layer made the predictions of.
+    dataset = load_digits()
+    features = see_features(load_network(run.folder), dataset, np.arange(len(dataset.test.labels)))
+    weights = weights_of(run.folder / "checkpoint")
+    logits = features @ weights["head.weight"].numpy().T + weights["head.bias"].numpy()
+    with np.load(run.folder / "predictions.npz", allow_pickle=False) as arrays:
+        np.testing.assert_allclose(logits, arrays["logits"], rtol=2e-3, atol=2e-3)
     assert result == run
     assert result.result.as_json() == record.as_json()
     assert result.result.name == run.folder.name
     assert record.noise_rate == pytest.approx(0.4, abs=0.05)
     changed = replace(run.configuration, learning_rate=0.02)
-    *_, other = plan(changed, seeds=[1], folder=tmp_path, extra=(run.method,))
+    *_, other = demo.plan(changed, seeds=[1], folder=tmp_path, extra=(run.method,))
     assert other.method == run.method
     assert unfinished([run, other]) == [other]
-    discard([run, other])
+    demo.discard([run, other])
     assert unfinished([run]) == [run]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_loss_that_breaks_ends_its_own_run_only(tmp_path: Path) -> None:
     *_, good, bad = make_plan(tmp_path, [1], extra=("mae", "1e38*ce"))
-    outcomes = dict(train_all([bad, good], processes=2))
+    outcomes = dict(demo.train_all([bad, good], processes=2))
     assert isinstance(outcomes[bad], DivergedError)
     assert unfinished([good, bad]) == [bad]
 
@@ -92,8 +79,8 @@ def test_rows_hold_mean_and_deviation_over_seeds(tmp_path: Path) -> None:
         replace(run, record=RunRecord("r", {}, 0.4, {"test_accuracy": [accuracy]}, 1, {}))
         for run, accuracy in zip(runs, (70.0, 74.0), strict=True)
     ]
-    (row,) = rows(results)
+    (row,) = demo.rows(results)
     assert (row.method, row.loss) == ("CE", "ce")
     assert row.mean == 72
     assert row.std == pytest.approx(8**0.5)
-    assert rows(results[:1])[0].std == 0
+    assert demo.rows(results[:1])[0].std == 0

@@ -1,5 +1,10 @@
+"""The paper's settings, and the runs of its tables."""
+
+import itertools
 import json
 import math
+from collections import Counter
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -8,15 +13,9 @@ import torch
 from shared_data import REPOSITORY
 
 from labelproof import SparseRegularized, format_loss, parse_loss
-from labelproof.experiments.grids import GRIDS
-from labelproof.experiments.presets import (
-    paper_algorithms,
-    paper_configuration,
-    paper_losses,
-    paper_method,
-    published,
-    row_training,
-)
+from labelproof.experiments import presets
+from labelproof.experiments.grids import GRIDS, PlannedRun, choose_rows, plan, plan_all
+from labelproof.experiments.presets import published
 from labelproof.training.configuration import Configuration
 
 NOISES = {
@@ -25,19 +24,18 @@ NOISES = {
     "cifar100": ("symmetric:0.2:exact", "asymmetric-reference:0.4", "human:noisy"),
     "webvision": ("none",),
 }
+SETTINGS = [(dataset, noise) for dataset, noises in NOISES.items() for noise in noises]
 
 
 def test_every_row_is_a_loss_that_trains() -> None:
     generator = torch.Generator().manual_seed(0)
     target = torch.randint(100, (8,), generator=generator)
-    settings = [(dataset, noise) for dataset, noises in NOISES.items() for noise in noises]
-    for setting in settings:
-        for method, text in paper_losses(*setting).items():
+    for setting in SETTINGS:
+        for method, text in presets.paper_losses(*setting).items():
             loss = parse_loss(text)
             assert format_loss(parse_loss(format_loss(loss))) == format_loss(loss)
             logits = torch.randn(8, 100, generator=generator).requires_grad_()
             loss(logits, target).backward()
-            assert logits.grad is not None
             assert logits.grad.isfinite().all(), (setting, method)
             assert logits.grad.abs().sum() > 0, (setting, method)
             if isinstance(loss, SparseRegularized):
@@ -47,17 +45,17 @@ def test_every_row_is_a_loss_that_trains() -> None:
 
 
 def test_a_run_has_the_name_of_its_row() -> None:
-    for dataset, noises in NOISES.items():
-        for noise in noises:
-            for method in (*paper_losses(dataset, noise), *paper_algorithms(dataset, noise)):
-                run = paper_configuration(dataset, f" {method.upper()} ", noise=noise)
-                assert paper_method(run) == method
-    other_lambda = paper_configuration("cifar100", "CE+SR").loss
+    for dataset, noise in SETTINGS:
+        methods = [presets.paper_losses(dataset, noise), presets.paper_algorithms(dataset, noise)]
+        for method in itertools.chain(*methods):
+            run = presets.paper_configuration(dataset, f" {method.upper()} ", noise=noise)
+            assert presets.paper_method(run) == method
+    other_lambda = presets.paper_configuration("cifar100", "CE+SR").loss
     other = Configuration("cifar100", noise="asymmetric:0.4", loss=other_lambda)
-    assert paper_method(other) == other.loss
-    assert paper_method(Configuration("photos", loss="ce")) == "ce"
+    assert presets.paper_method(other) == other.loss
+    assert presets.paper_method(Configuration("photos", loss="ce")) == "ce"
     with pytest.raises(ValueError, match=r"^data: .* got 'svhn'"):
-        paper_configuration("svhn", "CE")
+        presets.paper_configuration("svhn", "CE")
 
 
 def test_numbers_are_those_published_for_the_noise() -> None:
@@ -72,33 +70,29 @@ def test_numbers_are_those_published_for_the_noise() -> None:
         ("cifar10", "ELR", "asymmetric-reference:0.2:exact", "elr(beta=0.9,lambda=1)"),
         ("cifar100", "ELR", "human:noisy", "elr(beta=0.9,lambda=7)"),
     ]:
-        run = paper_configuration(dataset, method, noise=noise)
+        run = presets.paper_configuration(dataset, method, noise=noise)
         assert (run.algorithm if method == "ELR" else run.loss) == expected
         assert (run.loss == "ce") == (method == "ELR")
         # No section for a noise has a method that the dataset's own section lacks.
-        assert paper_losses(dataset, noise).keys() == paper_losses(dataset).keys()
+        assert presets.paper_losses(dataset, noise).keys() == presets.paper_losses(dataset).keys()
 
 
 def test_a_row_trains_in_its_own_way_by_its_name_alone() -> None:
     special = {}
-    for dataset, noises in NOISES.items():
-        for noise in noises:
-            for method in paper_losses(dataset, noise):
-                training = row_training(method, dataset, noise)
-                if not training:
-                    continue
-                special[dataset, method] = training
-                configure = partial(paper_configuration, dataset, noise=noise)
-                row, plain = configure(method), configure("CE")
-                expected = {
-                    name for name, value in training.items() if value != getattr(plain, name)
-                }
-                assert set(row.differences(plain)) == {"loss", *expected}
-                assert not row.l1 or row.weight_decay == 0
-                as_text = configure(row.loss)
-                assert as_text.differences(plain) == ["loss"]
+    for dataset, noise in SETTINGS:
+        configure = partial(presets.paper_configuration, dataset, noise=noise)
+        for method in presets.paper_losses(dataset, noise):
+            training = presets.row_training(method, dataset, noise)
+            if not training:
+                continue
+            special[dataset, method] = training
+            row, plain = configure(method), configure("CE")
+            others = {name for name in training if training[name] != getattr(plain, name)}
+            assert set(row.differences(plain)) == {"loss", *others}
+            assert not row.l1 or row.weight_decay == 0
+            assert configure(row.loss).differences(plain) == ["loss"]
     assert len(special) == 16
-    asked = paper_configuration("mnist", "nlnl", epochs=3, schedule="constant")
+    asked = presets.paper_configuration("mnist", "nlnl", epochs=3, schedule="constant")
     assert (asked.epochs, asked.schedule, asked.nesterov) == (3, "constant", True)
 
 
@@ -106,11 +100,10 @@ def test_negative_learning_adds_up_what_it_draws() -> None:
     for setting, classes, drawn in [("mnist", 10, 1), ("cifar100", 100, 110)]:
         # All probabilities are equal, so that it does not matter which labels are drawn.
         logits, target = torch.zeros(8, classes), torch.arange(8) % classes
-        value = parse_loss(paper_losses(setting)["NLNL"])(logits, target).item()
+        value = parse_loss(presets.paper_losses(setting)["NLNL"])(logits, target).item()
         assert value == pytest.approx(-drawn * math.log1p(-1 / classes), rel=1e-5)
 
 
-SHARED = REPOSITORY.parent / "shared" / "paper"
 NAMES = {
     "mnist": "MNIST",
     "cifar10": "CIFAR-10",
@@ -120,15 +113,11 @@ NAMES = {
 PAPER = {name: grid for name, grid in GRIDS.items() if not grid.later}
 
 
-def shared(name: str) -> str:
-    path = SHARED / name
+def test_the_numbers_are_those_that_were_read_from_the_paper() -> None:
+    path = REPOSITORY.parent / "shared" / "paper" / "tables.json"
     if not path.is_file():
         pytest.skip(f"{path} is not there to compare with")
-    return path.read_text(encoding="utf-8")
-
-
-def test_the_numbers_are_those_that_were_read_from_the_paper() -> None:
-    read: dict[str, Any] = json.loads(shared("tables.json"))
+    read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     tables = {name: grid for name, grid in PAPER.items() if not name.startswith("sweep-")}
     assert tables.keys() <= read.keys()
     for name, grid in tables.items():
@@ -138,6 +127,190 @@ def test_the_numbers_are_those_that_were_read_from_the_paper() -> None:
                 method: {
                     column: {"mean": mean, "std": std} for column, (mean, std) in cells.items()
                 }
-                for method, cells in published(name, dataset).items()
+                for method, cells in presets.published(name, dataset).items()
             }
             assert found == read[name][NAMES[dataset]]
+
+
+TABLES = [(name, dataset) for name, grid in GRIDS.items() for dataset in grid.datasets]
+
+
+def only(table: str, dataset: str, method: str, column: str) -> Configuration:
+    (run,) = plan(table, dataset, methods=[method], columns=[column])
+    return run.configuration
+
+
+def test_every_cell_is_planned_once_with_the_papers_rows_and_columns() -> None:
+    for table, dataset in TABLES:
+        runs = plan(table, dataset)
+        grid = GRIDS[table]
+        assert len(runs) == len(grid.rows(dataset)) * len(grid.columns_of(dataset))
+        assert max(Counter(run.cell for run in runs).values()) == 1
+        assert max(Counter(run.configuration for run in runs).values()) == 1
+        assert {run.configuration.data for run in runs} == {dataset}
+        assert {run.configuration.precision for run in runs} == {"auto"}
+
+        known = published(table, dataset)
+        if GRIDS[table].later:
+            assert set(GRIDS[table].rows(dataset)) & set(known)
+        elif known:
+            assert list(GRIDS[table].rows(dataset)) == list(known)
+            assert {tuple(cells) for cells in known.values()} == {GRIDS[table].columns}
+        else:
+            assert table.startswith("sweep-")
+
+
+def test_the_later_tables_train_in_the_papers_setting_and_in_the_publishers() -> None:
+    for method in ("CE", "CE+SR", "APL"):
+        paper = only("symmetric", "cifar10", method, "0.8")
+        assert only("beyond", "cifar10", method, "sym-0.8") == paper
+    # The same human labels are one run in both tables.
+    worse = only("beyond", "cifar10", "CE+SR+l1", "worse")
+    assert worse == only("human", "cifar10", "CE+SR+l1", "worse")
+    assert (worse.noise, worse.network, worse.l1) == ("human:worse", "cnn8", 5e-5)
+    theirs = only("human", "cifar100", "CE", "noisy-cifarn")
+    assert (theirs.noise, theirs.network, theirs.epochs) == ("human:noisy", "resnet34", 100)
+    assert (theirs.schedule, theirs.weight_decay, theirs.clip_norm) == ("step:60:0.1", 5e-4, 0)
+    assert only("beyond", "cifar10", "elr", "clean").algorithm == "elr(beta=0.7,lambda=3)"
+    # Tables of the paper are what "all" stands for.
+    assert not {run.cell.table for run in plan_all("cifar10", seeds=[1])} & {"beyond", "human"}
+    chosen = list(plan_all("cifar100", seeds=[1], tables=["beyond", "human"], columns=["noisy"]))
+    assert {run.configuration.noise for run in chosen} == {"human:noisy"}
+    assert len(chosen) == len(GRIDS["beyond"].rows("cifar100"))
+
+
+# The settings of the paper's experiments, as its supplement and its code give them.
+TRAINING = {
+    "mnist": ("cnn4", 50, 128, 0.01, 1e-3, "none", "cosine", False),
+    "cifar10": ("cnn8", 120, 128, 0.01, 1e-4, "crop:4,flip", "cosine", False),
+    "cifar100": ("resnet34", 200, 128, 0.1, 1e-5, "crop:4,flip,rotation:20", "cosine", False),
+    "webvision": (
+        *("resnet50-imagenet", 250, 512, 0.4, 3e-5),
+        *("resized-crop:224,flip,jitter:0.4:0.4:0.4:0.2", "exponential:0.97", True),
+    ),
+}
+
+
+def test_training_is_the_papers() -> None:
+    runs = [
+        run
+        for dataset in TRAINING
+        for run in plan("webvision" if dataset == "webvision" else "symmetric", dataset)
+    ]
+    for run in runs:
+        values, dataset = run.configuration, run.cell.dataset
+        network, epochs, batch, rate, decay, augmentation, schedule, nesterov = TRAINING[dataset]
+        if run.cell.method == "NLNL" and dataset == "mnist":
+            schedule, nesterov = "cosine:0.001", True
+        assert (values.network, values.epochs) == (network, epochs)
+        assert (values.batch_size, values.learning_rate) == (batch, rate)
+        assert (values.weight_decay, values.augmentation) == (decay, augmentation)
+        assert (values.schedule, values.nesterov) == (schedule, nesterov)
+        assert (values.optimizer, values.momentum, values.clip_norm) == ("sgd", 0.9, 5)
+
+
+# tau, p, lambda0, rho, r, normalize
+SPARSE = {
+    ("symmetric", "mnist", "CE+SR"): (0.1, 0.1, 4, 2, 5, False),
+    ("symmetric", "mnist", "FL+SR"): (0.1, 0.1, 4, 2, 5, False),
+    ("symmetric", "mnist", "GCE+SR"): (0.5, 0.1, 3, 2, 5, False),
+    ("symmetric", "cifar10", "CE+SR"): (0.5, 0.1, 1.2, 1.03, 1, True),
+    ("symmetric", "cifar10", "GCE+SR"): (0.5, 0.1, 1.2, 1.03, 1, True),
+    ("symmetric", "cifar100", "CE+SR"): (0.5, 0.01, 4, 1.02, 1, True),
+    ("asymmetric", "cifar100", "CE+SR"): (0.5, 0.01, 10, 1.02, 1, True),
+    ("webvision", "webvision", "CE+SR"): (0.5, 0.01, 2, 1.02, 1, True),
+}
+
+
+def test_the_regulariser_of_each_table_is_the_papers() -> None:
+    for (table, dataset, method), expected in SPARSE.items():
+        tau, p, first, rho, r, normalize = expected
+        loss = parse_loss(only(table, dataset, method, GRIDS[table].columns[-1]).loss)
+        assert (loss.temperature, loss.p, loss.normalize) == (tau, p, normalize)
+        for epoch in (0, 1, 7):
+            loss.set_epoch(epoch)
+            assert loss.weight == pytest.approx(first * rho ** (epoch // r))
+
+
+def test_noise_is_put_on_as_in_the_authors_code() -> None:
+    for table, dataset, column, noise in (
+        ("symmetric", "mnist", "0.0", "none"),
+        ("symmetric", "mnist", "0.8", "symmetric:0.8"),
+        ("symmetric", "cifar100", "0.2", "symmetric:0.2:exact"),
+        ("asymmetric", "mnist", "0.4", "asymmetric:0.4"),
+        ("asymmetric", "cifar10", "0.4", "asymmetric-reference:0.4:exact"),
+        ("asymmetric", "cifar100", "0.4", "asymmetric-reference:0.4"),
+        ("comparison", "cifar10", "asym-0.4", "asymmetric-reference:0.4:exact"),
+        ("comparison", "cifar10", "sym-0.6", "symmetric:0.6:exact"),
+        ("imbalance", "cifar10", "lt-0.1", "none"),
+    ):
+        runs = plan(table, dataset, columns=[column])
+        assert {run.configuration.noise for run in runs} == {noise}
+
+
+def test_tables_that_share_cells_share_their_runs() -> None:
+    for method in ("CE", "CE+SR"):
+        for dataset in ("cifar10", "cifar100"):
+            shared = only("symmetric", dataset, method, "0.6")
+            assert only("comparison", dataset, method, "sym-0.6") == shared
+    runs = list(plan_all("cifar10", seeds=[1, 2]))
+    assert len({run.configuration for run in runs}) == len(runs)
+    each = sum(
+        len(plan(name, "cifar10"))
+        for name, grid in GRIDS.items()
+        if "cifar10" in grid.datasets and not grid.later
+    )
+    # CE and CE+SR of the comparison are in the tables of noise, and two sweeps meet in one point.
+    assert len(runs) == 2 * (each - 9)
+
+
+def test_imbalanced_classes_are_trained_without_clip_and_rotation() -> None:
+    for dataset, rows in (("cifar10", ["CE", "CE+SR"]), ("cifar100", ["CE+SR", "GCE"])):
+        for run in plan("imbalance", dataset, methods=rows):
+            assert run.configuration.clip_norm == 0
+            assert run.configuration.augmentation == "crop:4,flip"
+            assert run.configuration.imbalance.startswith(("long-tailed:", "step:"))
+    # What the paper has for this row comes of the settings for noise.
+    plain = only("imbalance", "cifar100", "CE", "lt-0.01")
+    noisy = only("symmetric", "cifar100", "CE", "0.0")
+    assert plain == replace(noisy, imbalance="long-tailed:0.01")
+    normalized = {
+        dataset: "normalize=true" in only("imbalance", dataset, "CE+SR", "lt-0.01").loss
+        for dataset in ("cifar10", "cifar100")
+    }
+    assert normalized == {"cifar10": False, "cifar100": True}
+
+
+def swept(run: PlannedRun) -> SparseRegularized:
+    return parse_loss(run.configuration.loss)
+
+
+def test_a_sweep_moves_one_number_and_holds_the_others() -> None:
+    for sweep, attribute in (("lambda", "weight"), ("tau", "temperature"), ("p", "p")):
+        for method in GRIDS[f"sweep-{sweep}"].rows("cifar10"):
+            runs = plan(f"sweep-{sweep}", "cifar10", methods=[method])
+            for run in runs:
+                assert getattr(swept(run), attribute) == float(run.cell.column)
+            for other in {"weight", "temperature", "p"} - {attribute}:
+                assert len({getattr(swept(run), other) for run in runs}) == 1
+            loss = swept(runs[0])
+            before = loss.weight
+            loss.set_epoch(100)
+            assert loss.weight == before
+            assert {run.configuration.noise for run in runs} == {"symmetric:0.6:exact"}
+    (sharp,) = plan("sweep-lambda", "cifar10", methods=["FL+SR(tau=0.5)"], columns=["5"])
+    assert swept(sharp).temperature == 0.5
+
+
+def test_a_name_in_another_case_is_the_same_row_and_twice_is_once() -> None:
+    # In particular it has the row's settings: NLNL has another schedule than a loss of the user's.
+    twice = plan("symmetric", "mnist", methods=["NLNL", "NlNl"])
+    assert plan("symmetric", "mnist", methods=["nlnl"]) == twice
+    rows = choose_rows("symmetric", "mnist", ["phuber-ce", "GCE( q=0.5 )"])
+    assert rows == ["PHuber-CE", "GCE( q=0.5 )"]
+    with pytest.raises(ValueError, match=r"table: .* did you mean 'symmetric'"):
+        plan("symetric", "mnist")
+    with pytest.raises(
+        ValueError, match="dataset of sweep-p: expected one of cifar10, got 'mnist'"
+    ):
+        plan("sweep-p", "mnist")

@@ -50,9 +50,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Attempts]:
     return folder, fit(folder)
 
 
-def test_a_collapse_is_said_and_the_penalty_weakened_until_it_learns(
-    whole: tuple[Path, Attempts],
-) -> None:
+def test_a_collapse_is_said_and_the_penalty_weakened_until_it_learns(whole) -> None:
     folder, attempts = whole
     said = attempts.said
     assert any("collapsed" in line for line in said)
@@ -65,9 +63,7 @@ def test_a_collapse_is_said_and_the_penalty_weakened_until_it_learns(
     assert kept == Attempts(attempts.asked, attempts.loss, attempts.given_up)
 
 
-def test_stopped_again_and_again_it_comes_to_the_same(
-    whole: tuple[Path, Attempts], tmp_path: Path
-) -> None:
+def test_stopped_again_and_again_it_comes_to_the_same(whole, tmp_path: Path) -> None:
     for _ in range(60):
         fit(tmp_path / "cut", stop=StopAfter(97))
         if read_record(tmp_path / "cut") is not None:
@@ -77,9 +73,7 @@ def test_stopped_again_and_again_it_comes_to_the_same(
     assert outcome(tmp_path / "cut") == outcome(whole[0])
 
 
-def test_killed_between_the_note_and_the_removal_it_goes_on_with_the_weaker_loss(
-    tmp_path: Path,
-) -> None:
+def test_killed_after_its_note_it_goes_on_with_the_weaker_loss(tmp_path: Path) -> None:
     fit(tmp_path, stop=StopAfter(90))
     assert read_record(tmp_path) is None
     (tmp_path / SEARCH).write_text("{}")
@@ -101,10 +95,14 @@ def test_a_loss_that_was_asked_for_is_kept_and_the_collapse_said_once(tmp_path: 
     assert len(record.curve["epoch"]) == 12
 
 
-def test_the_penalty_that_a_search_chose_is_kept_with_its_loss(tmp_path: Path) -> None:
+def test_what_a_search_chose_is_kept_and_damaged_notes_are_said_to_be(tmp_path: Path) -> None:
+    assert read_attempts(tmp_path) is None
     Attempts(ASKED.as_values(), "gce(q=0.7)", l1=1e-4).write(tmp_path)
     run = go_on(tmp_path, ASKED.as_values(), "ce").configure(ASKED)
     assert (run.loss, run.l1, run.weight_decay) == ("gce(q=0.7)", 1e-4, 0.0)
+    (tmp_path / ATTEMPTS).write_text(json.dumps({"asked": {}}))
+    with pytest.raises(ValueError, match="--fresh"):
+        read_attempts(tmp_path)
 
 
 def test_other_data_are_refused_with_the_name_of_those_there(tmp_path: Path) -> None:
@@ -116,13 +114,6 @@ def test_other_data_are_refused_with_the_name_of_those_there(tmp_path: Path) -> 
         go_on(tmp_path, {"data": "emb.csv", "fingerprint": "0a5c"}, "ce")
 
 
-def test_notes_that_are_damaged_are_said_to_be(tmp_path: Path) -> None:
-    assert read_attempts(tmp_path) is None
-    (tmp_path / ATTEMPTS).write_text(json.dumps({"asked": {}}))
-    with pytest.raises(ValueError, match="--fresh"):
-        read_attempts(tmp_path)
-
-
 def test_the_same_data_and_labels_at_another_place_are_the_same(tmp_path: Path) -> None:
     asked = {"data": "t.csv", "labels": "reviewed.csv", "seed": 1, "fingerprint": "27d1"}
     Attempts(asked, "ce").write(tmp_path)
@@ -132,7 +123,6 @@ def test_the_same_data_and_labels_at_another_place_are_the_same(tmp_path: Path) 
         go_on(tmp_path, {**moved, "seed": 2}, "ce")
     # With labels of a file or without is more than a place, and so is a dataset's name.
     for other in ({"labels": None}, {"data": "digits"}):
-        with pytest.raises(
-            ValueError, match=f"holds an audit with other settings .{next(iter(other))}"
-        ):
+        said = f"holds an audit with other settings .{next(iter(other))}"
+        with pytest.raises(ValueError, match=said):
             go_on(tmp_path, moved | other, "ce", kind="an audit")

@@ -38,9 +38,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def test_the_last_layer_alone_is_trained_and_the_run_is_like_any_other(
-    checkpoint: Path, tmp_path: Path
-) -> None:
+def test_the_last_layer_alone_is_trained(checkpoint: Path, tmp_path: Path) -> None:
     data, said = digits(slice(700, None)), []
     settings: dict[str, Any] = {"network": NETWORK, "weights": checkpoint, "noise": "symmetric:0.4"}
     settings |= {"device": "cpu", "output": tmp_path / "run"}
@@ -76,9 +74,7 @@ def test_weights_that_do_not_fit_are_refused(checkpoint: Path, tmp_path: Path) -
             labelproof.fit(given, network=network, weights=weights, device="cpu", audit=False)
 
 
-def test_a_pretrained_network_is_frozen_on_a_cpu(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_pretrained_network_is_frozen_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, ...]] = []
 
     def make(_library: object, _name: str, num_classes: int, _weights: bool) -> torch.nn.Module:

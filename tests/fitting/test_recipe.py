@@ -1,33 +1,28 @@
+"""What is chosen for data, and the size that images are brought to."""
+
 import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
-from made_images import make_image
+from made_images import make_image, write_images
 
 from labelproof.data import load_digits
 from labelproof.data.dataset import Split
 from labelproof.data.image_folder import load_folder
+from labelproof.data.images import ImageFiles, UnreadableImageError
 from labelproof.data.table import dataset_from_rows
-from labelproof.fitting.recipe import (
-    Inputs,
-    check_feasible,
-    choose_recipe,
-    complete_loss,
-    default_loss,
-    look_at,
-    network_for,
-    sparse_for,
-)
-from labelproof.losses import SparseRegularized, parse_loss
+from labelproof.fitting import recipe as recipes
+from labelproof.fitting.pixels import bring_to_memory, bring_to_size
+from labelproof.losses import parse_loss
 from labelproof.models import make_network
 
 
 def test_files_and_large_images_are_looked_at_through_crops() -> None:
-    files = Inputs("images", (3, 24, 24), 1000, 5, lazy=True)
-    for inputs in (files, Inputs("images", (3, 300, 200), 1000, 5)):
+    files = recipes.Inputs("images", (3, 24, 24), 1000, 5, lazy=True)
+    for inputs in (files, recipes.Inputs("images", (3, 300, 200), 1000, 5)):
         for fast, side in ((False, 48), (True, 224)):
-            found = network_for(inputs, fast=fast)
+            found = recipes.network_for(inputs, fast=fast)
             assert found["augmentation"] == f"resized-crop:{side},flip"
             make_network(found["network"], num_classes=5, input_shape=(3, side, side))
 
@@ -39,14 +34,12 @@ def write_folder(folder: Path, sizes: dict[str, tuple[int, int]]) -> Path:
     return folder
 
 
-def test_files_of_several_sizes_and_large_ones_are_cut_and_small_ones_of_one_size_are_not(
-    tmp_path: Path,
-) -> None:
+def test_files_of_several_sizes_and_large_ones_are_cut(tmp_path: Path) -> None:
     alike = {f"{'ab'[index % 2]}/{index}.png": (28, 28) for index in range(6)}
     small = load_folder(write_folder(tmp_path / "alike", alike))
-    assert look_at(small) == Inputs("images", (3, 28, 28), 6, 2)
+    assert recipes.look_at(small) == recipes.Inputs("images", (3, 28, 28), 6, 2)
     for fast in (False, True):
-        recipe = choose_recipe(small, fast=fast)
+        recipe = recipes.choose_recipe(small, fast=fast)
         assert (recipe.network, recipe.augmentation) == ("cnn4", "crop:3,flip")
     cases: list[dict[str, tuple[int, int]]] = [
         {"a/1.png": (28, 28), "b/2.png": (28, 28), "b/3.png": (28, 27)},
@@ -56,11 +49,14 @@ def test_files_of_several_sizes_and_large_ones_are_cut_and_small_ones_of_one_siz
     ]
     for number, sizes in enumerate(cases):
         folder = write_folder(tmp_path / str(number), sizes)
-        assert network_for(look_at(load_folder(folder)))["augmentation"] == "resized-crop:48,flip"
+        assert (
+            recipes.network_for(recipes.look_at(load_folder(folder)))["augmentation"]
+            == "resized-crop:48,flip"
+        )
 
 
 def test_what_is_given_is_taken_and_the_rest_is_chosen() -> None:
-    recipe = choose_recipe(
+    recipe = recipes.choose_recipe(
         load_digits(), data="my digits", epochs=7, loss="gce(q=0.5)", network=None, seed=3
     )
     assert (recipe.data, recipe.epochs, recipe.loss, recipe.seed) == (
@@ -68,40 +64,38 @@ def test_what_is_given_is_taken_and_the_rest_is_chosen() -> None:
     )
     assert recipe.network == "cnn4(width=12)"
     assert recipe.validation == 0.1
-    penalised = choose_recipe(load_digits(), l1=1e-4)
+    penalised = recipes.choose_recipe(load_digits(), l1=1e-4)
     assert (penalised.l1, penalised.weight_decay) == (1e-4, 0.0)
 
 
-ROWS = Inputs("rows", (30,), 500, 3)
+ROWS = recipes.Inputs("rows", (30,), 500, 3)
 KINDS = {
     "rows": ROWS,
-    "grey": Inputs("images", (1, 28, 28), 60_000, 10),
-    "colour": Inputs("images", (3, 32, 32), 50_000, 10),
-    "many": Inputs("images", (3, 32, 32), 50_000, 100),
+    "grey": recipes.Inputs("images", (1, 28, 28), 60_000, 10),
+    "colour": recipes.Inputs("images", (3, 32, 32), 50_000, 10),
+    "many": recipes.Inputs("images", (3, 32, 32), 50_000, 100),
 }
 
 
 def test_the_penalty_grows_alike_over_any_number_of_epochs() -> None:
     bases = ("ce", "gce(q=0.01)", "10*nce+0.1*mae")
     for base, inputs, epochs in itertools.product(bases, KINDS.values(), (1, 7, 50, 400)):
-        sparse = sparse_for(inputs)
-        loss = parse_loss(complete_loss(f"{base}+sr", epochs=epochs, sparse=sparse))
-        assert isinstance(loss, SparseRegularized)
+        sparse = recipes.sparse_for(inputs)
+        loss = parse_loss(recipes.complete_loss(f"{base}+sr", epochs=epochs, sparse=sparse))
         first, last = loss.weight_schedule(0), loss.weight_schedule(epochs)
         assert first < 1 / loss.p
         assert last / first == pytest.approx(sparse.growth, rel=0.01)
-    assert complete_loss("ce + SR()", epochs=5) == complete_loss("ce + sr", epochs=5)
+    assert recipes.complete_loss("ce + SR()", epochs=5) == recipes.complete_loss(
+        "ce + sr", epochs=5
+    )
 
 
 def test_hard_images_get_a_penalty_only_with_time_to_learn_first() -> None:
     for name in ("colour", "many"):
-        assert default_loss(KINDS[name], epochs=20) == "gce(q=0.7)"
-        assert default_loss(KINDS[name], epochs=60) == "ce+sr"
+        assert recipes.default_loss(KINDS[name], epochs=20) == "gce(q=0.7)"
+        assert recipes.default_loss(KINDS[name], epochs=60) == "ce+sr"
     for name in ("rows", "grey"):
-        assert default_loss(KINDS[name], epochs=5) == "ce+sr"
-
-
-# What a training would refuse is refused before.
+        assert recipes.default_loss(KINDS[name], epochs=5) == "ce+sr"
 
 
 def test_what_a_training_refuses_is_refused_before() -> None:
@@ -115,14 +109,45 @@ def test_what_a_training_refuses_is_refused_before() -> None:
         ("noise", "asymmetric:0.4", "noise: no classes of 'table' are known to be confused"),
     ):
         with pytest.raises((ValueError, TypeError), match=said):
-            check_feasible(table, choose_recipe(table, **{name: value}))
+            recipes.check_feasible(table, recipes.choose_recipe(table, **{name: value}))
 
 
 def test_images_of_several_sizes_need_crops(tmp_path: Path) -> None:
     sizes = {f"{kind}/{side}.png": (side, side) for kind in "ab" for side in (20, 24, 30)}
     photos = load_folder(write_folder(tmp_path, sizes))
-    check_feasible(photos, choose_recipe(photos))
+    recipes.check_feasible(photos, recipes.choose_recipe(photos))
     with pytest.raises(ValueError, match="augmentation: expected resized-crop:SIDE for images of"):
-        check_feasible(photos, choose_recipe(photos, augmentation="flip"))
+        recipes.check_feasible(photos, recipes.choose_recipe(photos, augmentation="flip"))
     with pytest.raises(ValueError, match="expected a height and width of at least 8"):
-        check_feasible(photos, choose_recipe(photos, augmentation="resized-crop:2"))
+        recipes.check_feasible(photos, recipes.choose_recipe(photos, augmentation="resized-crop:2"))
+
+
+def test_all_images_become_squares_that_fit_in_memory(tmp_path: Path) -> None:
+    sizes = [(90, 60), (60, 90), (64, 64)] * 2
+    names = {f"{'ab'[index % 2]}/{index}.png": size for index, size in enumerate(sizes)}
+    dataset = load_folder(folder := write_folder(tmp_path, names))
+    told: list[tuple[int, int]] = []
+    found = bring_to_size(dataset, 28, memory=1 << 20, progress=lambda *said: told.append(said))
+    assert found.train.array.shape == (6, 3, 32, 32)
+    assert found.train.array.dtype == np.uint8
+    assert np.array_equal(found.train.labels, dataset.train.labels)
+    assert told[-1] == (6, 6)
+    assert found.mean == dataset.mean
+
+    # Too many for memory stay files of that size.
+    images = bring_to_size(dataset, 28, memory=6 * 3 * 32 * 32 - 1).train.images
+    assert isinstance(images, ImageFiles)
+    assert min(images[0].shape[1:]) == 32
+    (folder / "a" / "2.png").write_bytes(b"gone")
+    with pytest.raises(UnreadableImageError, match=r"2\.png"):
+        bring_to_size(dataset, 28, memory=1 << 20)
+
+
+def test_files_of_one_size_become_an_array_where_they_fit(tmp_path: Path) -> None:
+    write_images(tmp_path, ["a/1.png", "a/2.png", "b/1.png"], size=(12, 9))
+    dataset = load_folder(tmp_path)
+    found = bring_to_memory(dataset, memory=3 * 3 * 9 * 12)
+    assert found.train.array.shape == (3, 3, 9, 12)
+    for index in range(3):
+        assert np.array_equal(found.train.array[index], dataset.train.images[index])
+    assert bring_to_memory(dataset, memory=3 * 3 * 9 * 12 - 1) is dataset

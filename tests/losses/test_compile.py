@@ -1,7 +1,7 @@
 """Every loss is one graph for the compiler, and a new epoch is not a new graph."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -18,9 +18,7 @@ FAMILIES = "rce(clamp=0.1)+nl(expected=true)+negce bitempered nfl+epsce+clip"
 
 
 @pytest.fixture(autouse=True)
-def fresh_compiler() -> Iterator[None]:
-    torch.compiler.reset()
-    yield
+def fresh_compiler() -> None:
     torch.compiler.reset()
 
 

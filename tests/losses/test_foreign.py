@@ -18,26 +18,16 @@ REDUCTIONS: tuple[Reduction, ...] = ("none", "mean", "sum")
 class_weight = torch.tensor([0.5, 2.0, 0.25, 1.0, 3.0], dtype=torch.float64)
 
 
-class SquaredMargin(nn.Module):
+class SquaredMarginEach(nn.Module):
     """A user's own loss of logits, which are not probabilities: it matters where they are."""
 
-    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
-        return ((logits.gather(1, target[:, None]) - 1) ** 2).mean()
-
-
-class SquaredMarginEach(nn.Module):
     def forward(self, logits: Tensor, target: Tensor) -> Tensor:
         return (logits.gather(1, target[:, None]).squeeze(1) - 1) ** 2
 
 
-def sharp_outputs(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """The default sharpened logits, and the penalty of each example."""
-    sharp = sharpen(logits, temperature=0.5)
-    return sharp, lp_norm(torch.log_softmax(sharp, dim=1), p=0.1)
-
-
-def reduced(values: Tensor, reduction: Reduction) -> Tensor:
-    return {"none": values, "mean": values.mean(), "sum": values.sum()}[reduction]
+class SquaredMargin(SquaredMarginEach):
+    def forward(self, logits: Tensor, target: Tensor) -> Tensor:
+        return super().forward(logits, target).mean()
 
 
 def test_torch_cross_entropy_is_ours():
@@ -57,10 +47,12 @@ def test_torch_cross_entropy_is_ours():
             assert_close(tuple(theirs.parts(logits, target)), tuple(ours.parts(logits, target)))
 
 
-def test_other_losses_of_torch_stay_their_own():
+def test_other_losses_of_torch_and_the_users_stay_their_own():
     logits, label = batch()
     several = (batch(seed=1)[0] > 0).double()  # targets that are no distribution
-    sharp, penalty = sharp_outputs(logits)
+    sharp = sharpen(logits, temperature=0.5)
+    each = lp_norm(torch.log_softmax(sharp, dim=1), p=0.1)
+    penalty = {"none": each, "mean": each.mean(), "sum": each.sum()}
     for reduction in REDUCTIONS:
         theirs = SparseRegularized(nn.CrossEntropyLoss(reduction=reduction))
         ours = SparseRegularized(CrossEntropy(reduction=reduction))
@@ -75,18 +67,11 @@ def test_other_losses_of_torch_stay_their_own():
             if reduction == "none" and target is several:  # one value for each class
                 continue
             loss = SparseRegularized(base, weight=3)
-            expected = reduced(penalty, reduction)
-            assert_close(loss(logits, target), base(sharp, target) + 3 * expected)
-            assert_close(loss.parts(logits, target).penalty, expected)
-
-
-def test_a_loss_of_the_users_own():
-    logits, label = batch()
-    sharp, penalty = sharp_outputs(logits)
-    value = SparseRegularized(SquaredMargin(), weight=3)(logits, label)
-    assert_close(value, SquaredMargin()(sharp, label) + 3 * penalty.mean())
-    value = SparseRegularized(SquaredMarginEach(), weight=3)(logits, label)
-    assert_close(value, SquaredMarginEach()(sharp, label) + 3 * penalty)
+            assert_close(loss(logits, target), base(sharp, target) + 3 * penalty[reduction])
+            assert_close(loss.parts(logits, target).penalty, penalty[reduction])
+    for mine, reduction in ((SquaredMargin(), "mean"), (SquaredMarginEach(), "none")):
+        value = SparseRegularized(mine, weight=3)(logits, label)
+        assert_close(value, mine(sharp, label) + 3 * penalty[reduction])
 
 
 def test_taken_in_a_module_keeps_its_values():
@@ -120,14 +105,10 @@ def test_taken_in_every_label_has_its_value_and_modules_add_and_normalize():
     ours = 10 * Normalized(CrossEntropy()) + 0.1 * CrossEntropy()
     for target in (label, torch.softmax(batch(seed=1)[0], dim=1)):
         assert_close(theirs(logits, target), ours(logits, target))
-        assert_close(
-            SparseRegularized(theirs)(logits, target), SparseRegularized(ours)(logits, target)
-        )
-
-
-def test_the_callers_module_is_left_alone():
+        sparse = (SparseRegularized(each)(logits, target) for each in (theirs, ours))
+        assert_close(*sparse)
+    # The caller's module is left alone.
     module = nn.CrossEntropyLoss(weight=class_weight)
-    logits, label = batch()
     before = module(logits, label)
     taken = as_loss(module)
     taken(logits, label)
@@ -149,7 +130,7 @@ def test_what_cannot_be_a_part_of_another_loss_is_refused():
             loss(logits, label)
     for wrapper in (as_loss, SparseRegularized, Normalized):
         with pytest.raises(TypeError, match=r"expected a torch.nn.Module, got function"):
-            wrapper(lambda logits, target: logits.sum())  # pyright: ignore[reportArgumentType]
+            wrapper(lambda logits, target: logits.sum())
 
 
 def test_small_integers_are_labels_for_the_penalty_of_a_foreign_base_too():

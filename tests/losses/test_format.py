@@ -9,19 +9,7 @@ from hypothesis import strategies as st
 from losses.catalogue import PLAIN, batch
 from torch import nn
 
-from labelproof import (
-    CrossEntropy,
-    Focal,
-    Loss,
-    Normalized,
-    SparseRegularized,
-    as_loss,
-    constant,
-    cosine,
-    exponential,
-    format_loss,
-    parse_loss,
-)
+import labelproof as lp
 from labelproof.losses import LOSSES
 
 steady = settings(deadline=None, derandomize=True, max_examples=50)
@@ -55,13 +43,13 @@ def larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 expressions = st.recursive(st.sampled_from(ELEMENTARY), larger, max_leaves=5)
 
 
-def values(loss: Loss) -> list[float]:
+def values(loss: lp.Loss) -> list[float]:
     """The loss for every label at two epochs, where negative learning is its expectation."""
     logits, label = batch(3, 4)
     share = torch.softmax(batch(3, 4, seed=1)[0], dim=1)
     for part in loss.modules():
         if hasattr(part, "expected"):
-            part.expected = True  # pyright: ignore[reportAttributeAccessIssue, reportArgumentType]
+            part.expected = True
     results = []
     for epoch in (0, 6):
         loss.set_epoch(epoch)
@@ -72,10 +60,10 @@ def values(loss: Loss) -> list[float]:
 @steady
 @given(text=expressions)
 def test_what_is_written_is_what_was_read(text: str):
-    loss = parse_loss(text)
-    written = format_loss(loss)
-    again = parse_loss(written)
-    assert format_loss(again) == written
+    loss = lp.parse_loss(text)
+    written = lp.format_loss(loss)
+    again = lp.parse_loss(written)
+    assert lp.format_loss(again) == written
     assert " " not in written
     assert values(again) == pytest.approx(values(loss), rel=1e-9, nan_ok=True)
 
@@ -118,46 +106,46 @@ SHORTEST = {
 
 def test_the_shortest_form_that_says_everything():
     for text in SAME.split():
-        assert format_loss(parse_loss(text)) == text
+        assert lp.format_loss(lp.parse_loss(text)) == text
     for text, written in SHORTEST.items():
-        assert format_loss(parse_loss(text)) == written
-        assert format_loss(parse_loss(written)) == written
+        assert lp.format_loss(lp.parse_loss(text)) == written
+        assert lp.format_loss(lp.parse_loss(written)) == written
 
 
 def test_every_name_is_written_with_its_own():
     for name, family in LOSSES.items():
-        assert format_loss(family()).split("(")[0] == name
-        assert format_loss(Normalized(family())).split("(")[0] == f"n{name}"
+        assert lp.format_loss(family()).split("(")[0] == name
+        assert lp.format_loss(lp.Normalized(family())).split("(")[0] == f"n{name}"
 
 
-sparse = partial(SparseRegularized, CrossEntropy())
+sparse = partial(lp.SparseRegularized, lp.CrossEntropy())
 
 
 def test_what_has_no_text_is_refused_rather_than_bent():
     for loss in (
-        sparse(weight=cosine(1, 2, epochs=10)),
+        sparse(weight=lp.cosine(1, 2, epochs=10)),
         sparse(weight=lambda epoch: 1.0),
-        sparse(temperature=cosine(1, 0.5, epochs=10)),
-        sparse(weight=exponential(1, growth=0.5, minimum=0.1)),
-        sparse(temperature=exponential(1, growth=0.5, minimum=0.1, maximum=0.9)),
-        sparse(temperature=exponential(1, growth=0.5, every=3)),
+        sparse(temperature=lp.cosine(1, 0.5, epochs=10)),
+        sparse(weight=lp.exponential(1, growth=0.5, minimum=0.1)),
+        sparse(temperature=lp.exponential(1, growth=0.5, minimum=0.1, maximum=0.9)),
+        sparse(temperature=lp.exponential(1, growth=0.5, every=3)),
         sparse(vector=torch.tensor([0.5, 0.3, 0.2])),
-        SparseRegularized(nn.CrossEntropyLoss()),
-        as_loss(nn.CrossEntropyLoss()),
-        Focal() + as_loss(nn.MultiMarginLoss()),
+        lp.SparseRegularized(nn.CrossEntropyLoss()),
+        lp.as_loss(nn.CrossEntropyLoss()),
+        lp.Focal() + lp.as_loss(nn.MultiMarginLoss()),
     ):
         with pytest.raises(ValueError, match=r"loss: .* text form"):
-            format_loss(loss)
+            lp.format_loss(loss)
 
 
 def test_what_does_not_grow_is_a_constant():
-    falling = partial(exponential, 0.5, growth=1)
+    falling = partial(lp.exponential, 0.5, growth=1)
     for options, written in (
         ({"weight": 3}, "tau=0.5,p=0.1,lambda0=3,rho=1"),
-        ({"weight": constant(3)}, "tau=0.5,p=0.1,lambda0=3,rho=1"),
+        ({"weight": lp.constant(3)}, "tau=0.5,p=0.1,lambda0=3,rho=1"),
         ({"temperature": falling(minimum=0.1)}, "tau=0.5,p=0.1,lambda0=1.2,rho=1.03"),
         ({"temperature": falling(minimum=0.8)}, "tau=0.8,p=0.1,lambda0=1.2,rho=1.03"),
         ({"temperature": falling(every=3, maximum=0.4)}, "tau=0.4,p=0.1,lambda0=1.2,rho=1.03"),
     ):
         text = f"ce+sr({written},r=1,normalize=true)"
-        assert format_loss(sparse(**options)) == format_loss(parse_loss(text)) == text
+        assert lp.format_loss(sparse(**options)) == lp.format_loss(lp.parse_loss(text)) == text

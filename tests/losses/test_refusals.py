@@ -22,67 +22,48 @@ MAKERS: dict[str, Callable[..., Loss]] = {
     "clip": partial(LogitClip, CrossEntropy()),
     "sr": partial(SparseRegularized, CrossEntropy()),
 }
-OUT_OF_RANGE: list[tuple[str, str, list[Any]]] = [
-    ("fl", "gamma", [-0.1, nan, math.inf]),
-    ("gce", "q", [0, -0.5, 1.01, nan]),
-    ("gce", "clamp", [0, -1e-7, 0.6, nan]),
-    ("rce", "log_zero", [0, 4, nan, -math.inf]),
-    ("rce", "clamp", [0, -1e-7, 0.6, nan]),
-    ("sce", "alpha", [-1, nan]),
-    ("sce", "beta", [-1, math.inf]),
-    ("sce", "log_zero", [0, 4]),
-    ("sce", "clamp", [0, 2]),
-    ("phuber", "tau", [1, 0.5, -2, nan]),
-    ("nl", "samples", [0, -1, 1.5]),
-    ("nl", "clamp", [0, 1]),
-    ("agce", "a", [0, -1, 1e4]),
-    ("agce", "q", [0, 11]),
-    ("aul", "a", [1, 0.5]),
-    ("ael", "a", [0, -1]),
-    ("amse", "a", [0.5, nan]),
-    ("negfl", "gamma", [-1]),
-    ("epsce", "m", [-1, math.inf]),
-    ("epsce", "clamp", [0]),
-    ("epsfl", "gamma", [-1]),
-    ("js", "pi", [0, 1]),
-    ("taylor", "terms", [0, 2.5, 101]),
-    ("bitempered", "t1", [-0.1, 1.1]),
-    ("bitempered", "t2", [0.9, 5]),
-    ("clip", "delta", [0, -1, nan]),
-    ("sr", "temperature", [0, -1, nan]),
-    ("sr", "p", [0, -0.1, 1.1, nan]),
-    ("sr", "weight", [-1, nan, math.inf]),
-    ("sr", "clamp", [0, 1]),
-    ("ce", "reduction", ["average", None, "batchmean"]),
-    ("ce", "ignore_index", [1.5]),
-    ("ce", "weight", [torch.ones(2, 2), torch.tensor([1, 2]), [1.0, 2.0]]),
-    ("ce", "weight", [torch.tensor([1.0, -1.0]), torch.tensor([1.0, nan])]),
-]
-OF_ANOTHER_KIND: list[tuple[str, str, list[Any]]] = [
-    ("fl", "gamma", ["0.5", None, True]),
-    ("fl", "detach", [1, None, "true"]),
-    ("gce", "q", ["0.7", None]),
-    ("gce", "clamp", ["1e-7", True]),
-    ("rce", "log_zero", ["-4", None]),
-    ("sce", "alpha", [None, "1"]),
-    ("phuber", "tau", ["2"]),
-    ("nl", "expected", [1, None, "yes"]),
-    ("sr", "temperature", ["0.5", None]),
-    ("sr", "p", [None, "0.1"]),
-    ("sr", "weight", ["1", None, torch.tensor(1.0)]),
-    ("sr", "normalize", [1, None]),
-    ("sr", "vector", ["0.1", True]),
-    ("ce", "check", [1, None]),
-    ("nl", "samples", [True, "3", None]),
-    ("ce", "ignore_index", ["1", None]),
-]
+SOME = [math.nan, "0.5", None, True]
+FLOORS = [0, -1e-7, 0.6, nan, "1e-7", True]
+REFUSED: dict[str, dict[str, list[Any]]] = {
+    "fl": {"gamma": [-0.1, math.inf, *SOME], "detach": [1, None, "true"]},
+    "gce": {"q": [0, -0.5, 1.01, nan, "0.7", None], "clamp": FLOORS},
+    "rce": {"log_zero": [0, 4, nan, -math.inf, "-4", None], "clamp": FLOORS},
+    "sce": {"alpha": [-1, nan, None], "beta": [-1, math.inf], "log_zero": [0, 4], "clamp": [0, 2]},
+    "phuber": {"tau": [1, 0.5, -2, nan, "2"]},
+    "nl": {"samples": [0, -1, 1.5, *SOME], "clamp": [0, 1], "expected": [1, None, "yes"]},
+    "agce": {"a": [0, -1, 1e4], "q": [0, 11]},
+    "aul": {"a": [1, 0.5]},
+    "ael": {"a": [0, -1]},
+    "amse": {"a": [0.5, nan]},
+    "negfl": {"gamma": [-1]},
+    "epsce": {"m": [-1, math.inf], "clamp": [0]},
+    "epsfl": {"gamma": [-1]},
+    "js": {"pi": [0, 1]},
+    "taylor": {"terms": [0, 2.5, 101]},
+    "bitempered": {"t1": [-0.1, 1.1], "t2": [0.9, 5]},
+    "clip": {"delta": [0, -1, nan]},
+    "sr": {
+        "temperature": [0, -1, *SOME[:3]],
+        "p": [0, -0.1, 1.1, *SOME[:3]],
+        "weight": [-1, math.inf, *SOME[:3], torch.tensor(1.0)],
+        "clamp": [0, 1],
+        "normalize": [1, None],
+        "vector": ["0.1", True],
+    },
+    "ce": {
+        "reduction": ["average", None, "batchmean"],
+        "ignore_index": [1.5, "1", None],
+        "weight": [torch.ones(2, 2), *map(torch.tensor, ([1, 2], [1.0, -1.0], [1.0, nan])), [1.0]],
+        "check": [1, None],
+    },
+}
 
 
 def test_a_hyperparameter_out_of_range_or_of_another_kind():
-    for kind, table in ((ValueError, OUT_OF_RANGE), (TypeError, OF_ANOTHER_KIND)):
-        for loss, name, values in table:
+    for loss, arguments in REFUSED.items():
+        for name, values in arguments.items():
             for value in values:
-                with pytest.raises(kind, match=rf"{name}.*: expected"):
+                with pytest.raises((ValueError, TypeError), match=rf"{name}.*: expected"):
                     MAKERS[loss](**{name: value})
 
 
@@ -98,15 +79,11 @@ def test_an_argument_nobody_takes_and_the_one_that_was_meant():
             MAKERS[name](**options)
 
 
-def careful() -> list[Loss]:
-    losses: list[Loss] = [
-        CrossEntropy(check=True),
-        SparseRegularized(CrossEntropy(check=True)),
-        10 * Normalized(CrossEntropy(check=True)) + MeanAbsoluteError(check=True),
-    ]
-    return losses
-
-
+CAREFUL: list[Loss] = [
+    CrossEntropy(check=True),
+    SparseRegularized(CrossEntropy(check=True)),
+    10 * Normalized(CrossEntropy(check=True)) + MeanAbsoluteError(check=True),
+]
 label = torch.tensor([0, 2])
 logits = torch.tensor([[1.0, 2.0, 3.0], [0.0, -1.0, 0.5]])
 
@@ -118,7 +95,6 @@ BAD_LOGITS: list[tuple[Any, str]] = [
     (torch.tensor(1.0), r"logits: expected shape \(C\), \(N, C\)"),
     (torch.zeros(0), r"logits: expected at least one class, got shape \(0,\)"),
     (torch.zeros(2, 0), r"logits: expected at least one class, got shape \(2, 0\)"),
-    (torch.zeros(0, 0), r"logits: expected at least one class, got shape \(0, 0\)"),
     (torch.zeros(0, 3), r"target: expected shape \(0,\) .* got \(2,\)"),
     (torch.tensor([[0, 0, 0], [0, nan, 0]]), r"logits: .* 1 of 6 .* index \(1, 1\)"),
     (torch.tensor([[math.inf, 0, 0], [0, nan, 0]]), r"logits: .* 2 of 6 .* index \(0, 0\)"),
@@ -126,11 +102,9 @@ BAD_LOGITS: list[tuple[Any, str]] = [
 BAD_TARGETS: list[tuple[Any, str]] = [
     ([0, 2], r"target: expected a tensor .* got list"),
     (torch.tensor([True, False]), r"target: expected .* got torch.bool"),
-    (label.to(torch.complex64), r"target: expected .* got torch.complex64"),
     (torch.tensor([0, 3]), r"target: expected class indices from 0 to 2 .* got 3 at .*\(1,\)"),
     (torch.tensor([-1, 0]), r"target: expected class indices .* got -1 at index \(0,\)"),
     (torch.tensor([0, 1, 2]), r"target: expected shape \(2,\) .* got \(3,\)"),
-    (torch.tensor(1), r"target: expected shape \(2,\) .* got \(\)"),
     (torch.tensor([[0, 2]]), r"target: expected shape \(2,\) .* got \(1, 2\)"),
     (torch.eye(3)[:2].long(), r"target: .*one-hot.*\.float\(\) or \.argmax"),
     (torch.tensor([0.0, 2.0]), r"target: a floating-point target .* integer tensor"),
@@ -141,14 +115,14 @@ BAD_TARGETS: list[tuple[Any, str]] = [
 
 
 def test_logits_and_targets_that_cannot_be_meant():
-    calls = [call for loss in careful() for call in (loss, loss.per_example)]
+    calls = [call for loss in CAREFUL for call in (loss, loss.per_example)]
     for call, (given, message) in itertools.product(calls, BAD_LOGITS):
         with pytest.raises((TypeError, ValueError), match=message):
             call(given, label)
     for call, (given, message) in itertools.product(calls, BAD_TARGETS):
         with pytest.raises((TypeError, ValueError), match=message):
             call(logits, given)
-    for loss in careful():
+    for loss in CAREFUL:
         with pytest.raises(ValueError, match=r"target: .* got 3$"):
             loss(logits[0], torch.tensor(3))
         for number, kind in ((156, torch.uint8), (65436, torch.uint16)):  # equal to -100 there
@@ -156,20 +130,16 @@ def test_logits_and_targets_that_cannot_be_meant():
                 loss(logits, torch.tensor([0, number], dtype=kind))
         assert loss(logits, torch.tensor([0, -100])).isfinite()
 
-
-def test_values_are_not_read_unless_asked_for():
-    spoiled = torch.tensor([[nan, 0.0, 0.0]])
-    assert CrossEntropy()(spoiled, torch.tensor([0])).isnan()
+    # Values are not read unless asked for.
+    assert CrossEntropy()(torch.tensor([[nan, 0.0, 0.0]]), torch.tensor([0])).isnan()
     assert CrossEntropy()(logits, torch.full((2, 3), 0.5)).isfinite()
 
 
-def test_a_loss_of_log_probabilities_is_no_base():
+def test_a_base_of_log_probabilities_is_refused_and_one_of_ones_own_told_what_is_missing():
     for wrap in (SparseRegularized, Normalized, LogitClip):
         with pytest.raises(TypeError, match=r"base: nn\.NLLLoss .* CrossEntropy"):
             wrap(torch.nn.NLLLoss())
 
-
-def test_a_loss_of_ones_own_is_told_what_is_missing():
     class Empty(PointwiseLoss):
         pass
 
@@ -203,12 +173,9 @@ def test_settings_and_classes_that_do_not_fit_the_batch():
 
 def test_epochs_and_steps_are_counted_from_zero():
     loss = SparseRegularized(CrossEntropy())
-    for epoch in (-1, nan, math.inf):
-        with pytest.raises(ValueError, match="epoch"):
+    for epoch in (-1, nan, math.inf, "3"):
+        with pytest.raises((ValueError, TypeError), match="epoch"):
             loss.set_epoch(epoch)
-    with pytest.raises(ValueError, match="steps_per_epoch: expected at least 1, got 0"):
-        loss.set_step(1, steps_per_epoch=0)
-    with pytest.raises(ValueError, match="epoch"):
-        loss.set_step(-1, steps_per_epoch=10)
-    with pytest.raises(TypeError, match="epoch"):
-        loss.set_epoch("3")  # pyright: ignore[reportArgumentType]
+    for step, steps in ((1, 0), (-1, 10)):
+        with pytest.raises(ValueError, match="epoch: expected"):
+            loss.set_step(step, steps_per_epoch=steps)

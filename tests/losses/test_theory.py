@@ -11,15 +11,7 @@ from losses.catalogue import ELEMENTARY, EVERY_KIND, PLAIN, batch
 from torch import Tensor
 from torch.testing import assert_close
 
-from labelproof import (
-    CrossEntropy,
-    Loss,
-    Normalized,
-    PartiallyHuberizedCrossEntropy,
-    SparseRegularized,
-    lp_norm,
-    parse_loss,
-)
+import labelproof as lp
 from labelproof.losses.divergence import tempered_log_softmax
 
 steady = settings(deadline=None, derandomize=True, max_examples=10)
@@ -28,7 +20,7 @@ outputs = st.lists(st.floats(-30, 30), min_size=2, max_size=9).map(
 )
 
 
-def values(loss: Loss, seed: int = 0) -> Tensor:
+def values(loss: lp.Loss, seed: int = 0) -> Tensor:
     logits, label = batch(50, 7, seed=seed, scale=3)
     return loss.per_example(logits, label)
 
@@ -38,7 +30,7 @@ def values(loss: Loss, seed: int = 0) -> Tensor:
 def test_a_normalized_loss_sums_to_one(logits: Tensor):
     classes = logits.shape[1]
     for text in ELEMENTARY:
-        loss = Normalized(parse_loss(text))
+        loss = lp.Normalized(lp.parse_loss(text))
         every = loss.per_example(logits.expand(classes, -1), torch.arange(classes))
         assert_close(float(every.sum()), 1.0, rtol=1e-9, atol=0, msg=text)
         assert (every >= 0).all(), text
@@ -49,9 +41,9 @@ def test_losses_fall_as_they_become_more_robust():
         ("gce(q={})", (0.001, 0.1, 0.5, 0.7, 1)),
         ("fl(gamma={})", (0, 0.5, 1, 2, 5)),
     ):
-        falling = torch.stack([values(parse_loss(text.format(number))) for number in numbers])
+        falling = torch.stack([values(lp.parse_loss(text.format(number))) for number in numbers])
         assert (falling.diff(dim=0) < 0).all(), text
-    assert (values(PartiallyHuberizedCrossEntropy(2)) <= values(CrossEntropy())).all()
+    assert (values(lp.PartiallyHuberizedCrossEntropy(2)) <= values(lp.CrossEntropy())).all()
 
 
 LIMITS = [
@@ -77,7 +69,7 @@ LIMITS = [
 
 def test_losses_meet_in_their_limits():
     for text, limit, tolerance in LIMITS:
-        found, expected = values(parse_loss(text)), values(parse_loss(limit))
+        found, expected = values(lp.parse_loss(text)), values(lp.parse_loss(limit))
         assert_close(found, expected, rtol=tolerance, atol=1e-12 if tolerance else 0, msg=text)
 
 
@@ -87,37 +79,42 @@ def test_a_tempered_softmax_sums_to_one_and_has_a_second_derivative():
         for scale in (0.1, 5, 1e4):
             total = tempered_log_softmax(batch(4, 1000, scale=scale)[0], t2).exp().sum(dim=1)
             assert_close(total, torch.ones(4, dtype=torch.float64), rtol=1e-12, atol=0)
-        cost = partial(parse_loss(f"bitempered(t2={t2})"), target=label)
+        cost = partial(lp.parse_loss(f"bitempered(t2={t2})"), target=label)
         assert torch.autograd.gradgradcheck(cost, [logits.requires_grad_()])
 
 
 def test_huberized_cross_entropy_is_smooth_where_its_pieces_meet():
     for tau in (1.5, 2, 10):
         edge = torch.tensor([1 - 1e-9, 1 + 1e-9], dtype=torch.float64) / tau
-        for below, above in PartiallyHuberizedCrossEntropy(tau).value_and_slope(edge.log()):
+        for below, above in lp.PartiallyHuberizedCrossEntropy(tau).value_and_slope(edge.log()):
             assert_close(below, above, rtol=1e-7, atol=1e-7)
 
 
-def test_sparse_regularization_switched_off_is_the_base():
+def test_sparse_regularization_switched_off_is_the_base_and_ignores_a_scale():
     logits, label = batch()
     for case in PLAIN:
         base = case.make(reduction="none")
-        off = SparseRegularized(base, temperature=1, weight=0, normalize=False)
+        off = lp.SparseRegularized(base, temperature=1, weight=0, normalize=False)
         assert_close(off(logits, label), base(logits, label), rtol=1e-14, atol=0)
+    # It ignores the scale of normalised logits, and of no others.
+    loss = lp.SparseRegularized(lp.CrossEntropy())
+    assert_close(loss(1000 * logits, label), loss(logits, label))
+    loss = lp.SparseRegularized(lp.CrossEntropy(), normalize=False)
+    assert float(loss(2 * logits, label)) != pytest.approx(float(loss(logits, label)), rel=1e-3)
 
 
 @steady
 @given(logits=outputs, p=st.floats(0.01, 1, exclude_max=True))
 def test_norm_is_smallest_on_one_hot_outputs(logits: Tensor, p: float):
     num_classes = logits.shape[1]
-    norm = float(lp_norm(torch.log_softmax(logits, dim=1), p=p))
+    norm = float(lp.lp_norm(torch.log_softmax(logits, dim=1), p=p))
     assert 1 - 1e-12 <= norm <= num_classes ** (1 - p) * (1 + 1e-12)
     uniform = torch.full_like(logits, -math.log(num_classes))
-    assert_close(float(lp_norm(uniform, p=p)), num_classes ** (1 - p), rtol=1e-12, atol=0)
+    assert_close(float(lp.lp_norm(uniform, p=p)), num_classes ** (1 - p), rtol=1e-12, atol=0)
     one_hot = torch.full_like(logits, -math.inf)
     one_hot[0, num_classes // 2] = 0
-    assert float(lp_norm(one_hot, p=p)) == 1
-    assert_close(float(lp_norm(torch.log_softmax(logits, 1), p=1)), 1.0, rtol=1e-12, atol=0)
+    assert float(lp.lp_norm(one_hot, p=p)) == 1
+    assert_close(float(lp.lp_norm(torch.log_softmax(logits, 1), p=1)), 1.0, rtol=1e-12, atol=0)
 
 
 def test_names_of_the_classes_do_not_matter():
@@ -126,11 +123,3 @@ def test_names_of_the_classes_do_not_matter():
     for case in EVERY_KIND:
         loss = case.make(reduction="none")
         assert_close(loss(logits[:, order], order.argsort()[label]), loss(logits, label))
-
-
-def test_sparse_regularization_ignores_the_scale_of_normalized_logits():
-    logits, label = batch()
-    loss = SparseRegularized(CrossEntropy())
-    assert_close(loss(1000 * logits, label), loss(logits, label))
-    loss = SparseRegularized(CrossEntropy(), normalize=False)
-    assert float(loss(2 * logits, label)) != pytest.approx(float(loss(logits, label)), rel=1e-3)

@@ -1,5 +1,7 @@
-"""Networks of the user's, by their place."""
+"""Networks of the user's, by their place, and of other libraries."""
 
+import importlib
+import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +11,7 @@ import torch
 from torch import nn
 
 from labelproof.models import make_network
+from labelproof.models.text import format_network
 
 SOURCE = """
 from torch import nn
@@ -21,12 +24,8 @@ def linear(num_classes, width=4, bias=True):
     return nn.Linear(width, num_classes, bias=bias)
 
 
-def nothing(num_classes):
-    return {"classes": num_classes}
-
-
-def other_name(classes):
-    return nn.Linear(4, classes)
+nothing = dict
+other_name = lambda classes: None
 
 
 class Linear(nn.Linear):
@@ -56,7 +55,6 @@ def test_a_function_a_class_and_a_method_make_networks_with_what_is_in_parenthes
     for name in ("linear", "Linear", "Linear.made"):
         assert make(f"my_networks:{name}")(torch.zeros(2, 4)).shape == (2, 5)
     network = make("my_networks:linear(width=7,bias=false)")
-    assert isinstance(network, nn.Linear)
     assert (network.in_features, network.bias) == (7, None)
 
 
@@ -92,3 +90,45 @@ def test_a_mistake_is_named_and_a_fault_in_the_users_module_is_told_as_it_is() -
         assert message in str(caught.value)
     with pytest.raises(ModuleNotFoundError, match="my_missing_dependency"):
         make("my_broken:linear")
+
+
+def installed(library: str) -> bool:
+    try:
+        importlib.import_module(library)
+    except Exception:
+        return False
+    return True
+
+
+def test_names_are_kept_as_they_are_and_a_library_that_is_missing_is_named() -> None:
+    for library in ("timm", "torchvision"):
+        if not installed(library):
+            with pytest.raises(ImportError, match=f"pip install {library}"):
+                make_network(f"{library}/resnet18", num_classes=3, input_shape=(3, 64, 64))
+    assert format_network("timm/vit_tiny_patch16_224.augreg") == "timm/vit_tiny_patch16_224.augreg"
+    with pytest.raises(ValueError, match="timm/NAME or torchvision/NAME"):
+        format_network("keras/resnet18")
+    with pytest.raises(ValueError, match="for images of 1 or 3 channels"):
+        make_network("torchvision/resnet18", num_classes=3, input_shape=(20,))
+
+
+@pytest.mark.skipif(not installed("torchvision"), reason="torchvision does not import here")
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("name", ["resnet18", "mobilenet_v3_small"])
+def test_torchvision_networks_get_a_head_for_the_classes(name: str, channels: int) -> None:
+    def build() -> torch.nn.Module:
+        return make_network(
+            f"torchvision/{name}",
+            num_classes=7,
+            input_shape=(channels, 64, 64),
+            generator=torch.Generator().manual_seed(3),
+            pretrained=False,
+        ).eval()
+
+    images = torch.randn(2, channels, 64, 64, generator=torch.Generator().manual_seed(1))
+    first, second = build()(images), build()(images)
+    assert first.shape == (2, 7)
+    assert torch.equal(first, second)
+
+    with pytest.raises(ValueError, match="did you mean 'resnet18'"):
+        make_network("torchvision/resnt18", num_classes=3, input_shape=(3, 64, 64))

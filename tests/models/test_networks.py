@@ -1,12 +1,14 @@
-"""What holds for every network that has a name."""
+"""What holds for every network that has a name, and each as the paper has it."""
+
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from labelproof.models import NETWORKS, Network, make_network, penultimate
+from labelproof import models
 
-SMALL = {name: f"{name}(width=4)" for name in NETWORKS} | {
+SMALL = {name: f"{name}(width=4)" for name in models.NETWORKS} | {
     "cnn4": "cnn4(width=4,hidden=8)",
     "cnn8": "cnn8(width=4,hidden=8)",
     "mlp": "mlp(hidden=8)",
@@ -18,10 +20,10 @@ SHAPE = (3, 16, 16)
 every_network = pytest.mark.parametrize("text", SMALL.values(), ids=SMALL.keys())
 
 
-def make(text: str, seed: int = 0) -> Network:
+def make(text: str, seed: int = 0) -> models.Network:
     generator = torch.Generator().manual_seed(seed)
-    network = make_network(text, num_classes=5, input_shape=SHAPE, generator=generator)
-    assert isinstance(network, Network)
+    network = models.make_network(text, num_classes=5, input_shape=SHAPE, generator=generator)
+    assert isinstance(network, models.Network)
     return network
 
 
@@ -35,7 +37,7 @@ def test_the_head_reads_the_features(text: str) -> None:
     features = network.features(batch())
     assert features.shape == (4, network.head.in_features)
     torch.testing.assert_close(network.head(features), network(batch()))
-    assert torch.equal(penultimate(network, batch()), features)
+    assert torch.equal(models.penultimate(network, batch()), features)
     assert network(batch()).shape == (4, 5)
 
 
@@ -87,3 +89,88 @@ def test_a_cuda_graph_replays_it(text: str) -> None:
     held.copy_(images)
     graph.replay()
     torch.testing.assert_close(outputs, expected)
+
+
+def seeded(number: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(number)
+
+
+def count(network: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
+def test_the_plain_networks_are_the_papers_and_a_seed_means_what_it_always_meant() -> None:
+    four = models.FourLayerCNN(10, (1, 28, 28), generator=seeded())
+    shapes = [tuple(value.shape) for value in four.parameters() if value.ndim > 1]
+    assert shapes == [(32, 1, 3, 3), (64, 32, 3, 3), (128, 64 * 7 * 7), (10, 128)]
+    expected = [0.12814660370349884, -0.14534038305282593, -0.1913057118654251]
+    torch.testing.assert_close(four.head.weight[0, :3], torch.tensor(expected))
+    eight = models.EightLayerCNN(10, (3, 32, 32), generator=seeded())
+    filters = [value.shape[0] for value in eight.parameters() if value.ndim > 1]
+    assert filters == [64, 64, 128, 128, 196, 196, 256, 10]
+    assert count(eight) == 1_639_018
+
+
+def test_residual_networks_are_everybodys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labelproof.models.resnet.initialize", lambda network, generator: None)
+    for depth, known in ((18, 11_689_512), (34, 21_797_672), (50, 25_557_032)):
+        with torch.device("meta"):
+            assert count(models.ResNet(1000, (3, 224, 224), depth=depth, stem="imagenet")) == known
+    for stem, size in (("cifar", 4), ("imagenet", 1)):
+        network = models.ResNet(10, (3, 32, 32), depth=18, stem=stem, width=2).eval()
+        assert network.body[:-1](torch.zeros(1, 3, 32, 32)).shape == (1, 16, size, size)
+        flat = models.ResNet(10, (1, 1, 7), depth=18, stem=stem, width=1).eval()
+        assert flat(torch.zeros(2, 1, 1, 7)).shape == (2, 10)
+
+
+def test_a_perceptron_takes_rows_and_images_alike_and_may_be_linear() -> None:
+    first, second = (models.MLP(3, shape, generator=seeded()) for shape in ((12,), (3, 2, 2)))
+    rows = torch.rand(4, 12, generator=seeded(1))
+    assert torch.equal(first(rows), second(rows.reshape(4, 3, 2, 2)))
+    for asked in (False, True):
+        modules = models.MLP(3, (4,), batch_norm=asked).modules()
+        assert sum(isinstance(module, nn.BatchNorm1d) for module in modules) == 2 * asked
+    linear = models.MLP(3, (12,), hidden=())
+    torch.testing.assert_close(linear(rows), rows @ linear.head.weight.T + linear.head.bias)
+    assert torch.equal(linear.features(rows), rows)
+
+
+def test_what_cannot_be_built_is_refused_by_its_name() -> None:
+    resnet = {"num_classes": 10, "image_shape": (3, 32, 32), "depth": 18}
+    perceptron = {"num_classes": 3, "input_shape": (4,)}
+    cases: list[tuple[Any, dict[str, Any], str, list[Any]]] = [
+        (models.ResNet, resnet, "depth", [20]),
+        (models.ResNet, resnet, "stem", ["mnist"]),
+        (models.ResNet, resnet, "width", [0]),
+        (models.ResNet, resnet, "num_classes", [0]),
+        (models.ResNet, resnet, "image_shape", [(64,)]),
+        (models.MLP, perceptron, "hidden", [256, (8, 0)]),
+        (models.MLP, perceptron, "batch_norm", [1]),
+        (models.MLP, perceptron, "input_shape", [64, (), (0,)]),
+    ]
+    for make, usual, name, values in cases:
+        for value in values:
+            with pytest.raises((TypeError, ValueError), match=f"{name}: expected"):
+                make(**(usual | {name: value}))
+
+
+class HeadFirst(nn.Module):
+    """Registers its last layer first, and calls another part `features`, as torchvision's VGG."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(5, 2)
+        self.features = nn.Linear(8, 5)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.head(self.features(inputs))
+
+
+def test_penultimate_features_are_what_the_linear_layer_called_last_sees() -> None:
+    rows = torch.rand(3, 8, generator=seeded())
+    plain = nn.Sequential(nn.Linear(8, 5), nn.ReLU(), nn.Linear(5, 2), nn.LogSoftmax(dim=1))
+    first = HeadFirst()
+    for network, expected in ((plain, plain[:2](rows)), (first, first.features(rows))):
+        assert torch.equal(models.penultimate(network, rows), expected)
+    with pytest.raises(ValueError, match=r"network: .*Identity"):
+        models.penultimate(nn.Identity(), rows)

@@ -1,4 +1,3 @@
-import itertools
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,13 @@ def blobs(samples: int = SAMPLES) -> tuple[NDArray[np.float64], NDArray[np.int64
 
 
 def test_the_rate_is_the_one_asked_for_and_the_matrix_the_mean_of_the_chances() -> None:
-    for rate in (0.05, 0.2, 0.4):
-        result = corrupt_by_instance(*blobs(), rate, num_classes=5, seed=1)
+    for rate, deviation in ((0.05, 0.1), (0.2, 1e-6), (0.4, 0.1), (0.3, 10.0)):
+        how = {"deviation": deviation, "num_classes": 5, "seed": 1}
+        result = corrupt_by_instance(*blobs(), rate, **how)
         assert abs(result.rate - rate) < 5 * np.sqrt(rate * (1 - rate) / SAMPLES)
         # The spread of 20,000 flip rates over four classes, of which the smallest has 2,000.
         stays = result.matrix.diagonal()[:4]
-        np.testing.assert_allclose(stays, 1 - rate, atol=5 * 0.1 / np.sqrt(2000))
+        np.testing.assert_allclose(stays, 1 - rate, atol=5 * min(deviation, 0.3) / np.sqrt(2000))
     result = corrupt_by_instance(*blobs(), 0.3, num_classes=5, seed=1)
     np.testing.assert_allclose(result.matrix.sum(axis=1), 1)
     assert result.matrix[4].tolist() == [0, 0, 0, 0, 1]
@@ -46,14 +46,6 @@ def test_a_flip_follows_the_features() -> None:
     assert result.rate == pytest.approx(0.3, abs=0.04)
 
 
-def test_flip_rates_stay_around_the_rate_and_inside_the_bounds() -> None:
-    uniform = np.concatenate([[0, np.nextafter(1, 0)], np.linspace(0, 1, 1001)[1:-1]])
-    for rate, deviation in itertools.product((0.02, 0.5, 0.97), (1e-6, 0.1, 10.0)):
-        rates = module._flip_rates(uniform, rate, deviation)
-        assert 0 <= rates.min() <= rates.max() <= 1
-        assert rates.mean() == pytest.approx(rate, abs=1e-6)
-
-
 def test_samples_differ_in_their_flip_rates_by_the_deviation() -> None:
     # With one sample in each class, the matrix has the rate of each sample.
     labels = np.arange(300)
@@ -62,9 +54,7 @@ def test_samples_differ_in_their_flip_rates_by_the_deviation() -> None:
     assert result.matrix.diagonal().std() == pytest.approx(0.1, rel=0.1)
 
 
-def test_the_same_seed_gives_the_same_labels_however_they_are_cut_into_blocks(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_seed_decides_in_blocks_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     features, labels = blobs(3000)
     first = corrupt_by_instance(features, labels, 0.3, num_classes=5, seed=1)
     other = corrupt_by_instance(features, labels, 0.3, num_classes=5, seed=2)
@@ -77,8 +67,7 @@ def test_the_same_seed_gives_the_same_labels_however_they_are_cut_into_blocks(
         assert corrupt_by_instance(features, labels, 1, num_classes=5, seed=1).rate == 1
     assert found[0].filename == __file__
 
-
-def test_the_drawn_labels_are_pinned() -> None:
+    # The labels of a seed are what they always were.
     features = np.arange(24).reshape(12, 2) % 5 - 2
     noisy = corrupt_by_instance(features, np.arange(12) % 3, 0.4, num_classes=3, seed=3).noisy
     assert noisy.tolist() == [0, 1, 2, 2, 1, 2, 1, 0, 0, 1, 1, 1]

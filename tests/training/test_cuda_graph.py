@@ -1,7 +1,5 @@
 """Steps that are recorded and replayed, which only CUDA can do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -118,14 +116,10 @@ def test_a_pack_of_recorded_runs_writes_what_each_writes_alone(tmp_path: Path) -
         assert outcome(tmp_path / str(number)) == outcome(tmp_path / "alone" / str(number))
 
 
-def recorder_of(value: torch.Tensor, generator: torch.Generator) -> Recorder:
-    return Recorder(torch.cuda.Stream(CUDA), lambda: {"value": value}, (generator,))
-
-
 def test_a_replayed_step_draws_anew_and_by_its_seed() -> None:
     value = torch.zeros(64, device=CUDA)
     generator = torch.Generator(CUDA)
-    recorder = recorder_of(value, generator)
+    recorder = Recorder(torch.cuda.Stream(CUDA), lambda: {"value": value}, (generator,))
     recorder.record("draw", lambda: value.copy_(torch.rand(64, device=CUDA, generator=generator)))
 
     def drawn(seed: int, count: int = 3) -> list[torch.Tensor]:

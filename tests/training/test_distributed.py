@@ -14,12 +14,7 @@ from small_runs import CPU, load_small, small, small_digits, weights_of
 from torch import nn
 
 from labelproof.training import Job, StopRequest, choose_examples, train_runs
-from labelproof.training.distributed import (
-    count_batches,
-    launched,
-    share_gradients,
-    taking_part,
-)
+from labelproof.training.distributed import count_batches, launched, share_gradients, taking_part
 from labelproof.training.execution import choose_execution
 from labelproof.training.provenance import describe
 from labelproof.training.trainer import make_networks
@@ -55,6 +50,7 @@ def metrics(folder: str) -> list[dict[str, float]]:
     return [json.loads(line) for line in lines]
 
 
+@pytest.mark.slow
 def test_two_processes_match_one_and_resume_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,7 +64,6 @@ def test_two_processes_match_one_and_resume_together(
     environment = {**os.environ, "RANK": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, __file__]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
         assert other.stdout.readline() == "here\n", "no one would ever join this process"
         said = train_in(RUNS)
     assert other.returncode == 0

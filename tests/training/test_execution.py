@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import signal
 
@@ -10,7 +8,9 @@ from labelproof.training import StopRequest, choose_device, choose_execution
 from labelproof.training.execution import TYPES, autocast, resolve_precision
 
 
-def test_the_fastest_device_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fastest_device_is_taken_or_the_one_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
     assert choose_device() == torch.device("cuda", 1)
@@ -20,13 +20,10 @@ def test_the_fastest_device_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     assert choose_device("auto") == torch.device("cpu")
 
-
-def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("gpu", "", "cuda:x", "cuda:-1", "cpu cpu"):
         with pytest.raises(ValueError, match="device: expected auto, cpu, cuda"):
             choose_device(name)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     assert choose_device("cuda") == torch.device("cuda")
     assert choose_device("cuda:0") == torch.device("cuda:0")
     for name in ("cuda:1", "mps", "meta", "xpu"):
@@ -34,9 +31,7 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) 
             choose_device(name)
 
 
-def test_cuda_is_compiled_and_recorded_and_the_cpu_runs_plainly_unless_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_cuda_is_compiled_and_recorded_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", "4")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     for device, fast in (("cpu", False), ("cuda", True)):
@@ -55,13 +50,13 @@ def test_auto_depends_on_the_device_and_nothing_else_does() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")
-@pytest.mark.parametrize("precision", TYPES)
-def test_matrices_are_multiplied_in_the_precision_asked_for(precision: str) -> None:
+def test_matrices_are_multiplied_in_the_precision_asked_for() -> None:
     matrix = torch.eye(16)
-    with autocast(precision, matrix.device):
-        assert (matrix @ matrix).dtype == TYPES[precision]
-        assert not torch.is_autocast_enabled("cpu") or not torch.is_autocast_cache_enabled()
-    assert (matrix @ matrix).dtype == torch.float32
+    for precision, dtype in TYPES.items():
+        with autocast(precision, matrix.device):
+            assert (matrix @ matrix).dtype == dtype
+            assert not torch.is_autocast_enabled("cpu") or not torch.is_autocast_cache_enabled()
+        assert (matrix @ matrix).dtype == torch.float32
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -77,7 +72,7 @@ def test_a_signal_becomes_a_wish_and_the_second_is_raised(number: signal.Signals
         assert stop.exit_code == 128 + number
 
 
-def test_what_handled_signals_before_does_so_after() -> None:
+def test_what_handled_signals_before_does_so_after_and_time_is_a_wish_of_its_own() -> None:
     def mine(*_: object) -> None: ...
 
     before = signal.signal(signal.SIGTERM, mine)
@@ -85,20 +80,14 @@ def test_what_handled_signals_before_does_so_after() -> None:
         interrupt = signal.getsignal(signal.SIGINT)
         with StopRequest():
             assert signal.getsignal(signal.SIGTERM) is not mine
-        assert signal.getsignal(signal.SIGTERM) is mine
-        assert signal.getsignal(signal.SIGINT) is interrupt
         with pytest.raises(ArithmeticError), StopRequest():
             raise ArithmeticError
         assert signal.getsignal(signal.SIGTERM) is mine
+        assert signal.getsignal(signal.SIGINT) is interrupt
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def test_time_that_is_over_is_a_wish_of_its_own() -> None:
     now = 5.0
     with StopRequest(2, clock=lambda: now) as stop:
         assert not stop.wanted
         now = 7.0
-        assert stop.wanted
-        assert stop.signal is None
-        assert stop.exit_code == 0
+        assert (stop.wanted, stop.signal, stop.exit_code) == (True, None, 0)

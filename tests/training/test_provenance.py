@@ -1,7 +1,5 @@
 """What a run was trained on: the fingerprint of its data, and the description of its network."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from dataclasses import replace
@@ -10,21 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_images import write_images
-from small_runs import StopAfter, kinds, small, small_digits, train
+from small_runs import StopAfter, small, small_digits, train
 
 from labelproof.data import Dataset, Split, load_dataset, load_digits
 from labelproof.data import images as decoding
 from labelproof.data.images import ImageFiles
-from labelproof.training import Configuration, Examples, Job, choose_examples
-from labelproof.training.provenance import (
-    OtherDataError,
-    describe,
-    fingerprint,
-    note_data,
-    read_description,
-    refuse_other_data,
-    write_description,
-)
+from labelproof.training import Configuration, Examples, Job, choose_examples, provenance
 
 NAMES = [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(4)]
 
@@ -32,43 +21,30 @@ NAMES = [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(4
 def of_files(*names: str) -> str:
     files = ImageFiles(list(names))
     split = Split(files, np.arange(len(names)) % 2)
-    return fingerprint(Dataset("photos", {"train": split}, ("cat", "dog"), (0.5,), (0.5,)))
-
-
-def relabelled(dataset: Dataset) -> Dataset:
-    labels = dataset.train.labels.copy()
-    labels[7] = (labels[7] + 1) % dataset.num_classes
-    return replace(
-        dataset, splits={**dataset.splits, "train": replace(dataset.train, labels=labels)}
+    return provenance.fingerprint(
+        Dataset("photos", {"train": split}, ("cat", "dog"), (0.5,), (0.5,))
     )
-
-
-def repainted(dataset: Dataset) -> Dataset:
-    images = dataset.train.array.copy()
-    images[3] = 255 - images[3]
-    return replace(
-        dataset, splits={**dataset.splits, "train": replace(dataset.train, images=images)}
-    )
-
-
-def shortened(dataset: Dataset) -> Dataset:
-    test = Split(dataset.test.array[:-1], dataset.test.labels[:-1])
-    return replace(dataset, splits={**dataset.splits, "test": test})
 
 
 def test_labels_pixels_and_numbers_are_in_it_and_the_name_is_not() -> None:
     digits = load_digits()
-    for change in (relabelled, repainted, shortened):
-        assert fingerprint(change(digits)) != fingerprint(digits)
-    assert fingerprint(replace(digits, name="numbers")) == fingerprint(digits)
-
-
-def test_labels_that_are_given_are_in_it() -> None:
-    digits = load_digits()
-    given = digits.train.labels
-    found = {fingerprint(digits), fingerprint(digits, given=given)}
-    found.add(fingerprint(digits, given=relabelled(digits).train.labels))
-    assert len(found) == 3
+    images, labels = digits.train.array, digits.train.labels
+    test = Split(digits.test.array[:-1], digits.test.labels[:-1])
+    repainted, relabelled = images.copy(), labels.copy()
+    repainted[3] = 255 - repainted[3]
+    relabelled[7] = (relabelled[7] + 1) % 10
+    found = {
+        provenance.fingerprint(replace(digits, splits={**digits.splits, **change}))
+        for change in (
+            {},
+            {"train": Split(images, relabelled)},
+            {"train": Split(repainted, labels)},
+            {"test": test},
+        )
+    }
+    found |= {provenance.fingerprint(digits, given=given) for given in (labels, relabelled)}
+    assert len(found) == 6
+    assert provenance.fingerprint(replace(digits, name="numbers")) == provenance.fingerprint(digits)
 
 
 def test_files_are_the_same_wherever_their_folder_is() -> None:
@@ -87,10 +63,10 @@ def test_no_file_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         raise AssertionError("decoded")
 
     monkeypatch.setattr(decoding, "decode_image", decode)
-    before = fingerprint(photos)
+    before = provenance.fingerprint(photos)
     (tmp_path / "photos").rename(tmp_path / "moved")
     monkeypatch.undo()
-    assert fingerprint(load_dataset(tmp_path / "moved")) == before
+    assert provenance.fingerprint(load_dataset(tmp_path / "moved")) == before
 
 
 def fewer(configuration: Configuration) -> Examples:
@@ -98,35 +74,32 @@ def fewer(configuration: Configuration) -> Examples:
     return choose_examples(configuration, small_digits(train=40))
 
 
-def test_a_run_never_resumes_on_other_data(tmp_path: Path) -> None:
+def test_a_run_never_resumes_on_other_data_and_its_record_says_which(tmp_path: Path) -> None:
     job, note = Job(small(), tmp_path), tmp_path / "fingerprint.json"
     train(job, stop=StopAfter(5))
-    with pytest.raises(OtherDataError, match="holds a run of other data"):
+    with pytest.raises(provenance.OtherDataError, match="holds a run of other data"):
         train(job, load=fewer)
-    assert kinds(train(job))[-1] == "finished"
-    assert note.exists()
+    *_, finished = train(job)
+    (*_, without), (*_, other) = train(Job(small())), train(Job(small(epochs=1)), load=fewer)
+    assert finished.kind == "finished"
+    assert finished.value.data == without.value.data
+    assert (finished.value.data["train"], finished.value.data["test"]) == (200, 100)
+    assert finished.value.data["fingerprint"] != other.value.data["fingerprint"]
     note.write_text("[]")
     with pytest.raises(ValueError, match="fingerprint"):
         train(job)
 
 
-def test_a_record_says_what_was_trained_on_with_a_folder_or_without(tmp_path: Path) -> None:
-    with_folder, without = (
-        train(job)[-1].value.data for job in (Job(small(), tmp_path), Job(small()))
-    )
-    assert with_folder == without
-    assert (without["train"], without["test"]) == (200, 100)
-    assert train(Job(small()), load=fewer)[-1].value.data["fingerprint"] != without["fingerprint"]
-
-
 def test_other_data_are_refused_by_name_also_from_another_process(tmp_path: Path) -> None:
-    note_data(tmp_path, "27d1")
+    provenance.note_data(tmp_path, "27d1")
     values = {"configuration": {"data": "emb.npz"}, "noise_rate": 0, "curve": {}, "seconds": 1}
     text = json.dumps({"name": "run", "versions": {}, **values})
     (tmp_path / "record.json").write_text(text)
-    with pytest.raises(OtherDataError, match=r"it is of emb\.npz, whose labels") as refusal:
-        refuse_other_data(tmp_path, lambda: "0a5c")
-    audit = OtherDataError(tmp_path, data="pets.npz", kind="an audit")
+    with pytest.raises(
+        provenance.OtherDataError, match=r"it is of emb\.npz, whose labels"
+    ) as refusal:
+        provenance.refuse_other_data(tmp_path, lambda: "0a5c")
+    audit = provenance.OtherDataError(tmp_path, data="pets.npz", kind="an audit")
     assert "holds an audit of other data: it is of pets.npz" in str(audit)
     for error in (refusal.value, audit):
         again = pickle.loads(pickle.dumps(error))  # noqa: S301
@@ -135,28 +108,25 @@ def test_other_data_are_refused_by_name_also_from_another_process(tmp_path: Path
 
 def test_a_description_says_what_the_network_is_fed(tmp_path: Path) -> None:
     dataset = small_digits()
-    plain = describe(small(), dataset)
+    plain = provenance.describe(small(), dataset)
     assert plain.network == small().network
     assert plain.input_shape == (1, 8, 8)
     assert plain.class_names == dataset.class_names
     assert (plain.mean, plain.std, plain.crop) == (dataset.mean, dataset.std, 0)
-    cropped = describe(small(augmentation="resized-crop:6"), dataset)
+    cropped = provenance.describe(small(augmentation="resized-crop:6"), dataset)
     assert cropped == replace(plain, input_shape=(1, 6, 6), crop=6)
     for description in (plain, cropped):
-        write_description(tmp_path, description)
-        assert read_description(tmp_path) == description
+        provenance.write_description(tmp_path, description)
+        assert provenance.read_description(tmp_path) == description
 
 
-def test_a_folder_that_is_no_runs_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_damaged_description_is_one_sentence_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"it has no model\.json"):
-        read_description(tmp_path)
+        provenance.read_description(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"nowhere .* there is no such folder"):
-        read_description(tmp_path / "nowhere")
-
-
-def test_a_damaged_description_is_one_sentence_that_names_the_file(tmp_path: Path) -> None:
+        provenance.read_description(tmp_path / "nowhere")
     path = tmp_path / "model.json"
-    write_description(tmp_path, describe(small(), small_digits()))
+    provenance.write_description(tmp_path, provenance.describe(small(), small_digits()))
     whole = json.loads(path.read_text())
     contents = [b"", b"{", b"[]", b"3", b"{}", b"\xff", b"[" * 100_000]
     for name in whole:
@@ -171,5 +141,5 @@ def test_a_damaged_description_is_one_sentence_that_names_the_file(tmp_path: Pat
     for content in contents:
         path.write_bytes(content)
         with pytest.raises(ValueError, match=r"model\.json: not a description") as refusal:
-            read_description(tmp_path)
+            provenance.read_description(tmp_path)
         assert len(str(refusal.value)) < 300 + len(str(path)), content

@@ -1,23 +1,24 @@
-from __future__ import annotations
+"""The folder of a run, its record, and how files are written."""
 
+import errno
+import json
 import os
 import shutil
-from collections.abc import Callable
+import stat
+import sys
+import threading
 from pathlib import Path
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 from small_runs import CPU, kinds, load_small, small, train
 
-from labelproof.training import Job, train_runs
+from labelproof.npz import read_npz
+from labelproof.training import Job, run_folder, train_runs
+from labelproof.training.files import write_arrays, write_bytes, write_text
 from labelproof.training.provenance import read_description
-from labelproof.training.run_folder import (
-    FolderInUseError,
-    OtherConfigurationError,
-    RunFolder,
-    check_removable,
-    owning,
-    remove_run,
-)
+from labelproof.training.record import RunRecord, read_record, versions
 
 
 def names(folder: Path) -> list[str]:
@@ -39,14 +40,13 @@ def test_a_finished_folder_has_what_its_readers_need(tmp_path: Path) -> None:
 
 
 def test_a_record_is_asked_for_by_its_configuration(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
+    folder = run_folder.RunFolder(tmp_path)
     assert folder.record(small()) is None
     train(Job(small(precision="auto"), tmp_path))
     for precision in ("auto", "float32"):
         record = folder.record(small(precision=precision))
-        assert record is not None
         assert record.configuration["precision"] == "float32"
-    with pytest.raises(OtherConfigurationError, match="seed: 1 there; asked for seed=4"):
+    with pytest.raises(run_folder.OtherConfigurationError, match="seed: 1 there; asked for seed=4"):
         folder.record(small(seed=4))
 
 
@@ -65,19 +65,16 @@ def test_a_disk_too_full_for_a_line_is_explained_too(tmp_path: Path) -> None:
     assert kinds(train(job))[-1] == "finished"
 
 
-@pytest.mark.parametrize("epoch", [0, 2])
-def test_a_folder_that_is_removed_meanwhile_is_told_and_not_made_again(
-    tmp_path: Path, epoch: int
-) -> None:
+def test_a_folder_that_is_removed_meanwhile_is_told_and_not_made_again(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    events = train_runs([Job(small(), folder)], CPU, load=load_small, checkpoint_seconds=0)
-    for event in events:
-        if event.kind == "epoch" and event.value["epoch"] == epoch:
-            break
-    shutil.rmtree(folder)
-    with pytest.raises(FileNotFoundError, match=r"run: .*removed or moved"):
-        list(events)
-    assert not folder.exists()
+    for epoch in (0, 2):
+        events = train_runs([Job(small(), folder)], CPU, load=load_small, checkpoint_seconds=0)
+        while (event := next(events)).kind != "epoch" or event.value["epoch"] < epoch:
+            pass
+        shutil.rmtree(folder)
+        with pytest.raises(FileNotFoundError, match=r"run: .*removed or moved"):
+            list(events)
+        assert not folder.exists()
 
 
 def test_what_a_killed_writer_left_is_cleared(tmp_path: Path) -> None:
@@ -85,51 +82,44 @@ def test_what_a_killed_writer_left_is_cleared(tmp_path: Path) -> None:
     for done in (False, True):
         litter.write_text("{")
         (tmp_path / ".labelproof-1a2b3c4d").mkdir()
-        check_removable(tmp_path)
-        with owning(tmp_path):
+        run_folder.check_removable(tmp_path)
+        with run_folder.owning(tmp_path):
             assert names(tmp_path)[0] == ".lock"
             assert not litter.exists()
         if not done:
             train(Job(small(), tmp_path))
     litter.touch()
-    remove_run(tmp_path)
+    run_folder.remove_run(tmp_path)
     assert names(tmp_path) == [".lock"]
 
 
 def test_only_one_process_works_in_a_folder(tmp_path: Path) -> None:
-    with (
-        owning(tmp_path),
-        pytest.raises(FolderInUseError, match=f"pid {os.getpid()}"),
-        owning(tmp_path),
-    ):
+    in_use = pytest.raises(run_folder.FolderInUseError, match=f"pid {os.getpid()}")
+    with run_folder.owning(tmp_path), in_use, run_folder.owning(tmp_path):
         pass
-    with owning(tmp_path):
+    with run_folder.owning(tmp_path):
         pass
-    (tmp_path / "file").touch()
+    (file := tmp_path / "file").touch()
     with (
         pytest.raises(NotADirectoryError, match="file: expected a folder"),
-        owning(tmp_path / "file"),
+        run_folder.owning(file),
     ):
         pass
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links are for administrators there")
-@pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_a_lock_never_writes_through_a_link(
-    tmp_path: Path, link: Callable[[Path, Path], None]
-) -> None:
-    (tmp_path / "run").mkdir()
+def test_a_lock_never_writes_through_a_link(tmp_path: Path) -> None:
     (precious := tmp_path / "thesis.tex").write_text("years of work")
-    link(precious, tmp_path / "run" / ".lock")
-    with pytest.raises(ValueError, match=r"\.lock"), owning(tmp_path / "run"):
-        pass
-    assert precious.read_text() == "years of work"
+    for link in (os.symlink, os.link):
+        (folder := tmp_path / link.__name__).mkdir()
+        link(precious, folder / ".lock")
+        with pytest.raises(ValueError, match=r"\.lock"), run_folder.owning(folder):
+            pass
+        assert precious.read_text() == "years of work"
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
-def test_everything_is_on_the_disk_before_the_record_has_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_record_is_the_last_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
     sync, replace = os.fsync, Path.replace
 
@@ -154,3 +144,136 @@ def test_everything_is_on_the_disk_before_the_record_has_its_name(
     assert max(lines) < done
     assert f"sync {tmp_path.name}" in events[:done]
     assert events[done + 1] == "sync run"
+
+
+def record(accuracy: float = 90.0) -> RunRecord:
+    return RunRecord("run", {"seed": 1}, 0.4, {"test_accuracy": [99.0, accuracy]}, 1.5, versions())
+
+
+def write(folder: Path, record: RunRecord) -> Path:
+    write_text(folder / "record.json", record.as_json())
+    return folder
+
+
+def test_a_record_reads_back_with_six_digits_and_a_line_for_each_curve(tmp_path: Path) -> None:
+    assert read_record(write(tmp_path, record())) == record()
+    rounded = record(accuracy=100 * 2 / 3)
+    assert '"test_accuracy": [99.0, 66.6667]' in rounded.as_json().splitlines()[-3]
+    saved = read_record(write(tmp_path, rounded))
+    assert saved.final_accuracy == 66.6667  # the last epoch's, not the best
+
+
+def test_a_run_that_was_not_tested_says_so_and_what_there_is_instead() -> None:
+    held = RunRecord("mine", {}, 0.0, {"validation_accuracy": [50.0, 71.25]}, 1.5, {})
+    with pytest.raises(ValueError, match=r"mine: .* no test part .* 71\.25% of the held-out"):
+        _ = held.final_accuracy
+    with pytest.raises(ValueError, match=r"no test part to measure an accuracy on$"):
+        _ = RunRecord("mine", {}, 0.0, {"loss": [1.0]}, 1.5, {}).final_accuracy
+
+
+def test_a_record_that_is_broken_or_of_other_types_counts_as_none(tmp_path: Path) -> None:
+    texts = ["", "{", "[]", json.dumps({"name": "x"}), "[" * 100_000]
+    whole = json.loads(record().as_json())
+    for name in whole:
+        for value in (None, [3], "text", 5):
+            numbers = type(whole[name]) in (int, float) and value == 5
+            if type(whole[name]) is not type(value) and not numbers:
+                texts.append(json.dumps(whole | {name: value}))
+    for text in texts:
+        (tmp_path / "record.json").write_text(text)
+        assert read_record(tmp_path) is None, text[:100]
+
+
+posix_only = pytest.mark.skipif(sys.platform == "win32", reason="files are simpler there")
+
+
+@posix_only
+def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
+    file = tmp_path / "predictions.csv"
+    file.write_text("old")
+    for mode in (0o600, 0o640, 0o666, 0o444):
+        file.chmod(mode)
+        write_text(file, f"{mode}")
+        assert file.read_text() == f"{mode}"
+        assert stat.S_IMODE(file.stat().st_mode) == mode
+    assert names(tmp_path) == ["predictions.csv"]
+
+
+@posix_only
+def test_what_a_link_leads_to_is_written(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    (there / "real.csv").write_text("old")
+    (there / "second.csv").symlink_to("real.csv")
+    (here / "link.csv").symlink_to(Path("..", "there", "second.csv"))
+    write_text(here / "link.csv", "new")
+    assert (here / "link.csv").is_symlink()
+    assert (there / "second.csv").is_symlink()
+    assert (there / "real.csv").read_text() == "new"
+    # One that is not there yet.
+    (here / "early.csv").symlink_to(there / "deep" / "late.csv")
+    write_text(here / "early.csv", "new")
+    assert (there / "deep" / "late.csv").read_text() == "new"
+    assert names(here) == ["early.csv", "link.csv"]
+    assert names(there) == ["deep", "real.csv", "second.csv"]
+
+
+@posix_only
+def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        found: list[bytes] = []
+        reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)  # noqa: B023
+        reader.start()
+        write_bytes(path, b"new" * 50_000)
+        reader.join(timeout=30)
+        assert found == [b"new" * 50_000]
+    assert pipe.is_fifo()
+    assert names(tmp_path) == ["link", "pipe"]
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs /dev/fd")
+def test_an_open_file_is_written_to_where_it_stands(tmp_path: Path) -> None:
+    # As a shell's >(wc -l) is handed over.
+    reader, writer = os.pipe()
+    write_text(Path(f"/dev/fd/{writer}"), "lines")
+    os.close(writer)
+    with open(reader, "rb") as stream:
+        assert stream.read() == b"lines"
+    log = tmp_path / "log"
+    log.write_text("before, ")
+    with log.open("ab") as stream:
+        inode = log.stat().st_ino
+        write_text(Path(f"/dev/fd/{stream.fileno()}"), "lines")
+    assert (log.read_text(), log.stat().st_ino) == ("before, lines", inode)
+
+
+def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    file = tmp_path / "predictions.csv"
+    file.write_text("old")
+    monkeypatch.setattr("labelproof.training.files.os.fsync", Mock(side_effect=full))
+    with pytest.raises(OSError, match=r"it needs 2,000 bytes, [\d,]+ are free; free") as caught:
+        write_bytes(file, bytes(2000))
+    assert str(caught.value).startswith(f"{file}: no room for it ({full.strerror})")
+    assert caught.value.errno == errno.ENOSPC
+    assert file.read_text() == "old"
+    assert names(tmp_path) == ["predictions.csv"]
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    text, arrays = tmp_path / "deep" / "page.html", tmp_path / "predictions.npz"
+    write_text(text, "old")
+    write_arrays(arrays, {"labels": np.arange(3)})
+    with pytest.raises(UnicodeEncodeError):
+        write_text(text, "new \ud800")
+    with pytest.raises(ValueError, match="Object arrays cannot be saved"):
+        write_arrays(arrays, {"labels": np.array([object()], dtype=object)})
+    assert text.read_text() == "old"
+    assert read_npz(arrays)["labels"].tolist() == [0, 1, 2]
+    assert names(tmp_path) == ["deep", "predictions.npz"]
+    with pytest.raises(FileNotFoundError):
+        write_text(tmp_path / "removed" / "record.json", "", make_parents=False)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -21,14 +19,7 @@ from small_runs import (
 from torch import Tensor, nn
 
 from labelproof.models.text import make_network
-from labelproof.training import (
-    DeviceMemoryError,
-    Event,
-    Job,
-    StopRequest,
-    read_record,
-    train_runs,
-)
+from labelproof.training import DeviceMemoryError, Event, Job, StopRequest, read_record, train_runs
 from labelproof.training.checkpoint import load_checkpoint
 
 SIX: list[dict[str, Any]] = [
@@ -57,19 +48,13 @@ def test_runs_side_by_side_come_to_what_each_comes_to_alone(tmp_path: Path) -> N
     train(together, at_once=3, checkpoint_seconds=1000)
     for packed, single in zip(together, alone, strict=True):
         train(single)
-        assert packed.folder is not None
-        assert single.folder is not None
         assert outcome(packed.folder) == outcome(single.folder)
         first, second = read_record(packed.folder), read_record(single.folder)
-        assert first is not None
-        assert second is not None
         assert first.curve == second.curve
         assert first.configuration == second.configuration
 
 
-def test_a_run_without_a_folder_writes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_folder_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     events = train(Job(small()))
     assert kinds(events) == ["started", "epoch", "epoch", "epoch", "finished"]
@@ -78,20 +63,14 @@ def test_a_run_without_a_folder_writes_nothing(
     assert record.curve["test_accuracy"] == [e.value["test_accuracy"] for e in events[1:-1]]
 
 
-def test_one_run_that_fails_leaves_its_last_good_state_and_the_others_finish(
-    tmp_path: Path,
-) -> None:
-    jobs = [
-        Job(small(), tmp_path / "good"),
-        Job(small(**DIVERGES), tmp_path / "bad"),
-        Job(small(seed=2), tmp_path / "next"),
-    ]
+def test_a_run_that_fails_leaves_its_last_good_state_alone(tmp_path: Path) -> None:
+    configurations = {"good": small(), "bad": small(**DIVERGES), "next": small(seed=2)}
+    jobs = [Job(each, tmp_path / name) for name, each in configurations.items()]
     events = train(jobs, at_once=2)
-    by_folder = {job.folder: [event for event in events if event.job is job] for job in jobs}
-    assert kinds(by_folder[tmp_path / "bad"]) == ["started", "epoch", "failed"]
-    assert kinds(by_folder[tmp_path / "good"])[-1] == "finished"
-    assert kinds(by_folder[tmp_path / "next"])[-1] == "finished"
-    error = by_folder[tmp_path / "bad"][-1].value
+    good, bad, following = ([event for event in events if event.job is job] for job in jobs)
+    assert kinds(bad) == ["started", "epoch", "failed"]
+    assert kinds(good)[-1] == kinds(following)[-1] == "finished"
+    error = bad[-1].value
     assert isinstance(error, ArithmeticError)
     assert "since step 2 of epoch 2 (learning rate 0.075, lambda 1e+15, tau 0.5)" in str(error)
     assert str(tmp_path / "bad" / "checkpoint") in str(error)
@@ -110,7 +89,6 @@ def test_one_run_that_fails_leaves_its_last_good_state_and_the_others_finish(
 def assert_good(folder: Path, *, epoch: int) -> None:
     """The newest checkpoint is of an epoch's end, and all in it are numbers."""
     checkpoint = load_checkpoint(folder / "checkpoint", on_problem=pytest.fail)
-    assert checkpoint is not None
     assert (checkpoint.values["epoch"], checkpoint.values["step"]) == (epoch, 0)
     for name, tensor in {**checkpoint.weights, **checkpoint.state}.items():
         assert torch.isfinite(tensor).all(), name
@@ -118,10 +96,10 @@ def assert_good(folder: Path, *, epoch: int) -> None:
 
 def test_a_run_that_fails_before_any_checkpoint_points_at_none(tmp_path: Path) -> None:
     configuration = small(learning_rate=1e18, network="mlp(hidden=16,depth=3)", loss="ce")
-    events = train(Job(configuration, tmp_path))
-    assert kinds(events) == ["started", "failed"]
-    assert "kept" not in str(events[-1].value)
-    assert kinds(train(Job(configuration))) == ["started", "failed"]
+    for folder in (tmp_path, None):
+        events = train(Job(configuration, folder))
+        assert kinds(events) == ["started", "failed"]
+        assert "kept" not in str(events[-1].value)
 
 
 def test_a_stop_right_after_a_failure_keeps_the_good_state(tmp_path: Path) -> None:
@@ -143,7 +121,6 @@ def test_a_stop_saves_every_run_and_starts_no_other(tmp_path: Path) -> None:
     assert kinds(events) == ["started", "started", "stopped", "stopped"]
     for number in range(2):
         checkpoint = load_checkpoint(tmp_path / str(number) / "checkpoint", on_problem=pytest.fail)
-        assert checkpoint is not None
         assert (checkpoint.values["epoch"], checkpoint.values["step"]) == (0, 4)
     assert not (tmp_path / "2").exists()
 
@@ -165,19 +142,16 @@ class Greedy(nn.Module):
         return self.head(images.flatten(1))
 
 
-def test_too_little_memory_says_what_to_lower(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_little_memory_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("labelproof.training.trainer.make_network", lambda *_, **__: Greedy())
     jobs = [Job(small(seed=seed), tmp_path / str(seed)) for seed in range(4)]
     with pytest.raises(DeviceMemoryError) as failure:
         train(jobs, at_once=3)
-    message = str(failure.value)
-    assert "with 3 runs" in message
-    assert "CUDA out of memory" in message
-    for word in ("--batch-size", "--network", "--set precision=bf16"):
-        assert word in message
-    assert "the runs at a time (3)" in message
+    for words in (
+        *("with 3 runs", "CUDA out of memory", "the runs at a time (3)"),
+        *("--batch-size", "--network", "--set precision=bf16"),
+    ):
+        assert words in str(failure.value)
     # The folders are free again, and what was saved is there.
     monkeypatch.undo()
     assert kinds(train(jobs[3]))[-1] == "finished"
@@ -190,7 +164,6 @@ def test_what_the_folder_holds_is_what_the_events_said(tmp_path: Path) -> None:
     told = [event.value for event in events if event.kind == "epoch"]
     assert [line | times for line, times in zip(lines, timing, strict=True)] == told
     record = read_record(tmp_path)
-    assert record is not None
     assert record.final_accuracy == pytest.approx(told[-1]["test_accuracy"], rel=1e-5)
     assert record.seconds == pytest.approx(sum(line["seconds"] for line in timing), abs=1e-3)
     with np.load(tmp_path / "predictions.npz") as predictions:

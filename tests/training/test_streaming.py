@@ -1,12 +1,11 @@
 """Streamed batches: the given order and the same bytes with any number of processes."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +14,12 @@ import torch
 from made_images import make_image, write_images
 from numpy.typing import NDArray
 from PIL import Image
-from safetensors.torch import save
-from small_runs import weights_of
+from small_runs import outcome, small, small_digits, train
 from torch import Tensor
 
-from labelproof.data import Dataset, Split, load_digits
+from labelproof.data import Split
 from labelproof.data.images import ImageFiles, UnreadableImageError
-from labelproof.training import Configuration, Job, choose_examples, choose_execution, train_runs
+from labelproof.training import Job, choose_examples
 from labelproof.training.augmentation import Augmentation, draw_augmentation
 from labelproof.training.geometry import choose_boxes
 from labelproof.training.runner import fits
@@ -79,9 +77,7 @@ def cut_by_pillow(photos: Photos, number: int, row: Tensor) -> NDArray[np.uint8]
     return np.asarray(resized)
 
 
-def test_processes_give_the_given_order_and_the_same_bytes(
-    photos: Photos, two_processes: StreamedImages
-):
+def test_processes_give_the_order_and_the_bytes(photos: Photos, two_processes: StreamedImages):
     here = StreamedImages(photos, CUT)
     for epoch in range(2):
         order = ORDER[epoch:]
@@ -96,9 +92,7 @@ def test_processes_give_the_given_order_and_the_same_bytes(
             assert np.array_equal(together[place].numpy(), expected)
 
 
-def test_processes_stay_are_others_and_leave_the_cores_and_ctrl_c_alone(
-    two_processes: StreamedImages,
-):
+def test_processes_stay_and_leave_the_cores_and_ctrl_c_alone(two_processes: StreamedImages):
     def look() -> list[list[int]]:
         return [batch[0, 0, 0].tolist() for batch in two_processes.batches([PROCESS] * 4, 1)]
 
@@ -110,9 +104,7 @@ def test_processes_stay_are_others_and_leave_the_cores_and_ctrl_c_alone(
     assert os.getpid() % 256 not in seen
 
 
-def test_an_unreadable_image_is_named_and_the_next_epoch_goes_on(
-    photos: Photos, two_processes: StreamedImages
-):
+def test_an_unreadable_image_is_named(photos: Photos, two_processes: StreamedImages):
     with pytest.raises(UnreadableImageError) as here:
         list(StreamedImages(photos, CUT).batches([0, BROKEN], 2))
     assert str(here.value).startswith("image 8: ")
@@ -161,63 +153,20 @@ def test_batches_for_a_gpu_are_pinned_and_their_processes_start_beside_it(photos
             list(stream.batches([BROKEN], 1))
 
 
-CONFIGURATION = Configuration(
-    "digits",
-    noise="symmetric:0.3",
-    network="mlp(hidden=16,depth=1)",
-    augmentation="crop:1,flip",
-    epochs=2,
-    batch_size=32,
-)
-
-
-def files(folder: Path, images: np.ndarray) -> ImageFiles:
-    folder.mkdir()
-    for number, image in enumerate(images):
-        Image.fromarray(image[0]).save(folder / f"{number}.png")
-    return ImageFiles([str(folder / f"{number}.png") for number in range(len(images))], mode="L")
-
-
-@pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Dataset, Dataset]:
-    """Some digits as arrays, and the same as files."""
-    whole = load_digits()
-    count = {"train": 150, "test": 40}
-    arrays = {
-        name: Split(split.array[: count[name]], split.labels[: count[name]])
-        for name, split in whole.splits.items()
-    }
-    folder = tmp_path_factory.mktemp("digits")
-    lazy = {
-        name: Split(files(folder / name, split.array), split.labels)
-        for name, split in arrays.items()
-    }
-    return replace(whole, splits=arrays), replace(whole, splits=lazy)
-
-
-def trained(
-    folder: Path, dataset: Dataset, configuration: Configuration, *, workers: int
-) -> tuple[bytes, bytes]:
-    execution = choose_execution("cpu", workers=workers)
-    events = list(
-        train_runs(
-            [Job(configuration, folder)],
-            execution,
-            load=lambda chosen: choose_examples(chosen, dataset),
-        )
-    )
-    assert events[-1].kind == "finished"
-    weights = save(weights_of(folder / "checkpoint"))
-    return weights, (folder / "metrics.jsonl").read_bytes()
-
-
-def test_files_give_the_bytes_of_arrays(tmp_path: Path, digits: tuple[Dataset, Dataset]) -> None:
-    arrays, lazy = digits
-    expected = trained(tmp_path / "arrays", arrays, CONFIGURATION, workers=0)
-    assert trained(tmp_path / "here", lazy, CONFIGURATION, workers=0) == expected
-
-
-def test_what_lies_in_memory_is_brought_to_the_device(digits: tuple[Dataset, Dataset]) -> None:
-    arrays, lazy = digits
-    assert fits(arrays, torch.device("cpu"))
-    assert not fits(lazy, torch.device("cpu"))
+def test_files_give_the_bytes_of_arrays_and_only_those_are_brought_to_the_device(tmp_path: Path):
+    arrays = small_digits(150, 40)
+    lazy = {}
+    for name, split in arrays.splits.items():
+        files = [str(tmp_path / f"{name}{number}.png") for number in range(len(split.array))]
+        for file, image in zip(files, split.array, strict=True):
+            Image.fromarray(image[0]).save(file)
+        lazy[name] = Split(ImageFiles(files, mode="L"), split.labels)
+    configuration = small(network="mlp(hidden=16,depth=1)", augmentation="crop:1,flip", epochs=2)
+    outcomes = []
+    for dataset in (arrays, replace(arrays, splits=lazy)):
+        job = Job(configuration, tmp_path / str(len(outcomes)))
+        train(job, load=partial(choose_examples, dataset=dataset))
+        outcomes.append(outcome(job.folder))
+        del outcomes[-1]["state"]  # arrays have the position of their feed in it
+        assert fits(dataset, torch.device("cpu")) == (dataset is arrays)
+    assert outcomes[0] == outcomes[1]

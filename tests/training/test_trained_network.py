@@ -1,15 +1,25 @@
+"""A trained network, and the files it is exported to."""
+
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 import torch
 from small_runs import small, small_digits, train
+from torch import Tensor, nn
 
+from labelproof.models.text import make_network
 from labelproof.training import Job
+from labelproof.training.configuration import Configuration
+from labelproof.training.export import KEY, export_run
+from labelproof.training.provenance import Description
 from labelproof.training.run_folder import check_removable, remove_run
-from labelproof.training.trained_network import load_network
+from labelproof.training.trained_network import TrainedNetwork, load_network
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +63,7 @@ def test_images_of_another_shape_or_type_are_refused(finished: Path) -> None:
     arrays = [np.zeros(shape, np.uint8) for shape in shapes]
     for images in (*arrays, np.zeros((1, 1, 8, 8)), torch.zeros(1, 1, 8, 8)):
         with pytest.raises(ValueError, match="images: expected"):
-            run.probabilities(images)  # pyright: ignore[reportArgumentType]
+            run.probabilities(images)
     with pytest.raises(ValueError, match="image: expected"):
         run.fit_image(np.zeros((3, 8, 8), np.uint8))
 
@@ -95,3 +105,72 @@ def test_weights_of_an_earlier_checkpoint_are_not_passed_off_as_the_last(copy: P
     last.write_bytes(first.read_bytes()[:-1])
     with pytest.warns(UserWarning, match=f"{last.name}.* those of the earlier .*{first.stem}"):
         load_network(copy)
+
+
+SHAPES = {"cnn4(width=4)": (1, 8, 8), "cnn8(width=4)": (3, 16, 16)}
+
+
+def saved_run(text: str, network: nn.Module | None = None) -> TrainedNetwork:
+    shape, generator = SHAPES[text], torch.Generator().manual_seed(1)
+    sizes = {"num_classes": 3, "input_shape": shape}
+    network = network or make_network(text, **sizes, generator=generator)
+    for module in network.modules():  # not the statistics that a network begins with
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.normal_(generator=generator)
+    mean, std = (each[: shape[0]] for each in ((0.3, 0.5, 0.6), (0.2, 0.3, 0.1)))
+    description = Description(text, shape, ("dog", "Käse", "a,b"), mean, std)
+    how = (Configuration("digits", network=text), description, network.eval(), None, 1)
+    return TrainedNetwork(Path("run"), *how, torch.device("cpu"))
+
+
+def assert_same(run: TrainedNetwork, exported: Callable[[Tensor], Tensor]) -> None:
+    """For any number of images."""
+    for count in (1, 2, 7):
+        generator = torch.Generator().manual_seed(count)
+        shape = (count, *run.description.input_shape)
+        images = torch.randint(256, shape, dtype=torch.uint8, generator=generator)
+        expected = torch.cat(list(run.logits(images)))
+        torch.testing.assert_close(exported(images), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_onnx_runtime_computes_the_same(tmp_path: Path) -> None:
+    run, path = saved_run("cnn8(width=4)"), tmp_path / "model.onnx"
+    export_run(run, path, format="onnx")
+    onnx.checker.check_model(str(path))
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    assert_same(
+        run, lambda each: torch.from_numpy(session.run(["logits"], {"images": each.numpy()})[0])
+    )
+    notes = json.loads(session.get_modelmeta().custom_metadata_map[KEY])
+    assert notes["class_names"] == ["dog", "Käse", "a,b"]
+    assert notes["input_shape"] == [3, 16, 16]
+    # Without crops there is no short side to resize to: the input is covered.
+    assert (notes["crop"], notes["resize_short_side"]) == (0, None)
+    assert notes["colours"] == "RGB"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_torch_computes_the_same(tmp_path: Path) -> None:
+    run, path = saved_run("cnn4(width=4)"), tmp_path / "model.pt2"
+    export_run(run, path, format="torch-export")
+    extra = {KEY: ""}
+    assert_same(run, torch.export.load(path, extra_files=extra).module())
+    notes = json.loads(extra[KEY])
+    assert notes["class_names"] == ["dog", "Käse", "a,b"]
+    assert notes["colours"] == "L"
+
+
+class Branching(nn.Module):
+    """Decides by the values of its input, which no graph can hold."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        flat = inputs.flatten(1)
+        return flat[:, :3] if flat.sum() > 0 else flat[:, 3:6]
+
+
+def test_a_network_that_cannot_be_exported_is_one_line_and_no_file(tmp_path: Path) -> None:
+    run = saved_run("cnn4(width=4)", Branching())
+    with pytest.raises(ValueError, match="cannot be exported as torch-export: ") as caught:
+        export_run(run, tmp_path / "model.pt2", format="torch-export")
+    assert "\n" not in str(caught.value)
+    assert not list(tmp_path.iterdir())

@@ -1,3 +1,5 @@
+"""A run step by step: what a plain loop makes of it, its tally, its chance and its gradients."""
+
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -16,12 +18,14 @@ from small_runs import (
 )
 from torch import Tensor, nn
 
-from labelproof.losses import SparseRegularized, parse_loss, sparse_rate
+from labelproof.losses import SparseRegularized, negative, parse_loss, sparse_rate
 from labelproof.models.text import make_network
 from labelproof.seeds import derive_seed
 from labelproof.training.augmentation import gather_images, parse_augmentation
-from labelproof.training.batches import generator_for
-from labelproof.training.metrics import MEMORY
+from labelproof.training.batches import Fetched, generator_for
+from labelproof.training.metrics import MEMORY, Epoch, Tally
+from labelproof.training.optimizer import Optimizer
+from labelproof.training.step import GlobalChance, make_direct
 from labelproof.training.trainer import Trainer
 
 
@@ -41,7 +45,7 @@ class Reference:
         self.generator = torch.Generator()
         for module in self.loss.modules():
             if hasattr(module, "generator"):
-                module.generator = self.generator  # pyright: ignore[reportArgumentType]
+                module.generator = self.generator
         self.optimizer = reference_optimizer(configuration, self.network)
         self.mean = torch.tensor(dataset.mean).view(1, -1, 1, 1)
         self.std = torch.tensor(dataset.std).view(1, -1, 1, 1)
@@ -50,14 +54,9 @@ class Reference:
         images = torch.from_numpy(self.run.examples.dataset.train.array)
         if self.configuration.augmentation == "none":
             return (images[order].float() / 255 - self.mean) / self.std
-        return gather_images(
-            images.permute(0, 2, 3, 1).contiguous(),
-            order,
-            draws,
-            parse_augmentation(self.configuration.augmentation),
-            mean=self.mean.flatten(),
-            std=self.std.flatten(),
-        )
+        augmentation = parse_augmentation(self.configuration.augmentation)
+        scale = {"mean": self.mean.flatten(), "std": self.std.flatten()}
+        return gather_images(images.permute(0, 2, 3, 1), order, draws, augmentation, **scale)
 
     def epoch(self, number: int) -> dict[str, float]:
         configuration, examples = self.configuration, self.run.examples
@@ -70,23 +69,17 @@ class Reference:
         plan = plan_of(self.run, number)
         seen: list[dict[str, float]] = []
         predicted: dict[int, int] = {}
-        start = 0
-        for share in plan.steps:
-            rows = slice(start, start + share.local)
-            start += share.local
-            order = plan.order[rows]
+        sizes = [share.local for share in plan.steps]
+        for order, draws in zip(plan.order.split(sizes), plan.draws.split(sizes), strict=True):
             target = torch.from_numpy(examples.given)[order]
-            logits = self.network(self.inputs(order, plan.draws[rows]))
+            logits = self.network(self.inputs(order, draws))
             if isinstance(self.loss, SparseRegularized):
                 parts = self.loss.parts(logits, target)
                 value = parts.total
-                line = {
-                    "base": parts.base.item(),
-                    "penalty": parts.penalty.item(),
-                    "sparse_rate": parts.sparse_rate.item(),
-                    "weight": self.loss.weight_schedule(number),
-                    "temperature": self.loss.temperature_schedule(number),
-                }
+                names = ("base", "penalty", "sparse_rate")
+                line = {name: getattr(parts, name).item() for name in names}
+                line["weight"] = self.loss.weight_schedule(number)
+                line["temperature"] = self.loss.temperature_schedule(number)
             else:
                 value = self.loss(logits, target)
                 line = {"sparse_rate": sparse_rate(torch.log_softmax(logits, 1)).mean().item()}
@@ -107,7 +100,6 @@ class Reference:
     def add_signs(self) -> None:
         for parameter in self.network.parameters():
             if parameter.ndim > 1 or self.configuration.l1_on == "all":
-                assert parameter.grad is not None
                 parameter.grad += self.configuration.l1 * parameter.detach().sign()
 
     def accuracy(self) -> dict[str, float]:
@@ -119,23 +111,15 @@ class Reference:
         return {"test_accuracy": 100 * right.mean()}
 
     def memory(self, predicted: dict[int, int]) -> dict[str, float]:
-        examples = self.run.examples
-        assert examples.clean is not None
-        clean_fitted, wrong_fitted, wrong_corrected = [], [], []
-        for index in examples.used.tolist():
+        examples, shares = self.run.examples, {name: [] for name in MEMORY}
+        for index, guess in predicted.items():
             given, clean = examples.given[index], examples.clean[index]
-            if index not in predicted:
-                continue
             if given == clean:
-                clean_fitted.append(predicted[index] == given)
+                shares["clean_fitted"].append(guess == given)
             else:
-                wrong_fitted.append(predicted[index] == given)
-                wrong_corrected.append(predicted[index] == clean)
-        return {
-            "clean_fitted": float(np.mean(clean_fitted)),
-            "wrong_fitted": float(np.mean(wrong_fitted or [0])),
-            "wrong_corrected": float(np.mean(wrong_corrected or [0])),
-        }
+                shares["wrong_fitted"].append(guess == given)
+                shares["wrong_corrected"].append(guess == clean)
+        return {name: float(np.mean(values or [0])) for name, values in shares.items()}
 
 
 MLP = "mlp(hidden=16,depth=2)"
@@ -193,21 +177,18 @@ def test_an_epoch_is_what_a_plain_loop_makes_of_it(changes: dict[str, Any]) -> N
     assert_equal_training(small_run(small(**changes)))
 
 
-@pytest.mark.parametrize("count", [193, 194])
-def test_a_last_batch_of_two_counts_and_one_of_one_does_not(count: int) -> None:
-    run = small_run(small(), CPU, small_digits(count))
-    run.begin()
-    assert run.steps == (6 if count == 193 else 7)
-    # Shares of labels have a test of their own.
-    configuration = small(
-        network="mlp(hidden=16,depth=1)"
-    )  # a batch norm of two magnifies rounding
-    assert_equal_training(small_run(configuration, CPU, small_digits(count)), left_out=MEMORY)
+def test_a_last_batch_of_two_counts_and_one_of_one_does_not() -> None:
+    configuration = small(network=MLP)  # a batch norm of two magnifies rounding
+    for count, steps in ((193, 6), (194, 7)):
+        run = small_run(configuration, CPU, small_digits(count))
+        # Shares of labels have a test of their own.
+        assert_equal_training(run, left_out=MEMORY)
+        assert run.steps == steps
 
 
 def test_nothing_is_said_of_clean_labels_or_a_test_split_that_are_not_there() -> None:
     metrics = train_epoch(small_run(small(), CPU, small_digits(clean=False)))
-    assert not {"clean_fitted", "wrong_fitted", "wrong_corrected"} & metrics.keys()
+    assert not set(MEMORY) & metrics.keys()
     assert "test_accuracy" in metrics
     metrics = train_epoch(small_run(small(), CPU, small_digits(test=0)))
     assert "test_accuracy" not in metrics
@@ -234,11 +215,7 @@ def test_the_seed_decides_everything_and_nothing_outside_does(network: str) -> N
     assert runs[0][0] != runs[2][0]
 
 
-def test_drawn_labels_differ_from_step_to_step_and_epoch_to_epoch(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from labelproof.losses import negative
-
+def test_drawn_labels_differ_from_step_to_step(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[torch.Tensor] = []
     draw = negative.draw_complementary
 
@@ -274,24 +251,20 @@ def test_between_two_epochs_a_run_may_move_to_another_kind_of_device() -> None:
     assert torch.equal(weights(third), before)
 
 
-def test_a_checkpoint_with_a_layer_too_many_is_refused() -> None:
+def test_a_checkpoint_with_a_layer_too_many_and_too_few_examples_are_refused() -> None:
     run = small_run(small())
     checkpoint = run.checkpoint()
     checkpoint.weights["layers.9.weight"] = torch.zeros(2)
     with pytest.raises(ValueError, match=r"network0\.layers\.9\.weight does not fit"):
         run.restore(checkpoint)
-
-
-def test_too_few_examples_to_learn_from_are_named() -> None:
     with pytest.raises(ValueError, match="data: expected at least 2 training examples, got 1"):
         train_epoch(small_run(small(noise="none"), CPU, small_digits(1)))
 
 
-@pytest.mark.parametrize("decay", [0.5, 0.99])
-def test_the_average_is_the_moving_average_of_the_weights_and_is_kept(decay: float) -> None:
+def test_the_average_is_the_moving_average_of_the_weights_and_is_kept() -> None:
+    decay = 0.5
     run = small_run(small(average=decay, network="cnn4(width=4)"))
     expected = {name: each.clone() for name, each in run.networks[0].state_dict().items()}
-    assert run.average is not None
     for name, tensor in run.average.state_dict().items():
         assert torch.equal(tensor, expected[name])
     for _ in range(2):
@@ -335,12 +308,77 @@ class Deaf(nn.Module):
         return self.head(images.flatten(1))
 
 
-def test_a_parameter_that_is_not_used_stays_and_stops_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("labelproof.training.trainer.make_network", lambda *_, **__: Deaf(10))
-    run = small_run(small(weight_decay=0), CPU, small_digits())
+def test_a_parameter_that_is_not_used_stays() -> None:
+    run = small_run(small(weight_decay=0, network="training.test_trainer:Deaf"))
     train_epoch(run)
+    assert torch.equal(run.networks[0].unused, torch.ones(3))
+
+
+def test_runs_that_take_the_direct_way() -> None:
+    plain: dict[str, Any] = {"loss": "gce(q=0.7)", "optimizer": "adamw", "average": 0.9}
+    for changes in (
+        {},
+        plain,
+        *({"loss": loss} for loss in ("nce+mae", "nl")),
+        *({"precision": precision} for precision in ("bf16", "fp16")),
+        *({"network": f"mlp(hidden={rest})"} for rest in ("16,depth=1,batch_norm=true", "400")),
+        {"network": "cnn4(width=4)"},
+        {"algorithm": "co-teaching"},
+    ):
+        run = small_run(small(**{"network": MLP, **changes}))
+        assert (run.plain.direct is not None) == (changes in ({}, plain)), changes
+
+
+def test_frozen_parameters_stay_and_the_others_have_the_gradient_that_is_traced() -> None:
+    run = small_run(small(network=MLP))
     network = run.networks[0]
-    assert isinstance(network, Deaf)
-    assert torch.equal(network.unused, torch.ones(3))
+    frozen = [network.get_parameter(name) for name in ("head.bias", "body.3.weight")]
+    for parameter in frozen:
+        parameter.requires_grad_(False)
+    optimizer = Optimizer(run.configuration, network)
+    direct = make_direct(network, run.algorithm, optimizer, run.feed, run.tally)
+    run.begin()
+    fetched = run.feed.fetch(32)
+    with torch.no_grad():
+        found = optimizer.flat.like(direct(fetched))
+    loss = run.algorithm.loss(network(fetched.inputs), fetched.target)
+    expected = torch.autograd.grad(loss, optimizer.parameters)
+    assert len(found) == len(list(network.parameters())) - len(frozen)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_runs_that_borrow_the_global_numbers_do_not_move_each_others() -> None:
+    torch.manual_seed(3)
+    before = torch.get_rng_state()
+    first, second = (GlobalChance(torch.device("cpu"), used=True) for _ in range(2))
+    first.seed(1)
+    second.seed(2)
+    drawn: dict[int, list[torch.Tensor]] = {1: [], 2: []}
+    for _ in range(3):
+        for number, chance in ((1, first), (2, second)):
+            with chance.lent():
+                drawn[number].append(torch.rand(4))
+    assert torch.equal(torch.get_rng_state(), before)
+    for number, found in drawn.items():
+        alone = torch.Generator().manual_seed(number)
+        for each in found:
+            assert torch.equal(each, torch.rand(4, generator=alone))
+
+
+def test_a_tally_counts_labels_and_keeps_the_first_step_that_went_wrong() -> None:
+    logits = torch.eye(3)[[0, 1, 2, 0]]
+    given, clean = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 2, 1])
+    fetched = Fetched(torch.zeros(4), torch.arange(4), given, clean)
+    for bad in (torch.nan, torch.inf, -torch.inf):
+        tally = Tally(["part"], 3, CPU.device)
+        for value in (1.0, 2.0, bad, 3.0, torch.nan):
+            tally.add(torch.tensor(value), {"part": torch.tensor(0.5)}, logits, fetched)
+        counted = Epoch(tally, 0, {}, 20).wait()
+        assert (counted.diverged, int(tally.count)) == (2, 5)
+        sums = counted.sums
+        del sums["train_loss"]
+        assert list(sums.values()) == [10, 5, 5, 5, 10, 10]
+        assert list(sums)[1:] == [
+            *("clean_fitted", "wrong_fitted", "wrong_corrected", "clean_seen", "wrong_seen")
+        ]

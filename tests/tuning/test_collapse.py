@@ -1,26 +1,21 @@
 """Collapse is seen in runs that collapse, and in no others."""
 
 import itertools
+import json
+from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from made_trials import made
-from small_runs import small, small_digits, train
+from small_runs import load_small, small, small_digits, train
 
-from labelproof.losses import SparseRegularized, parse_loss
-from labelproof.training import Configuration, Examples, Job, choose_examples
+from labelproof.losses import parse_loss
+from labelproof.training import Job, choose_examples
+from labelproof.training.run_folder import METRICS
 from labelproof.tuning import Trial, back_off, collapse
-from labelproof.tuning.collapse import hopeless
-
-steady = settings(deadline=None, derandomize=True, max_examples=15)
+from labelproof.tuning.collapse import Watch, hopeless
 
 NETWORK = "mlp(hidden=32,depth=1,batch_norm=true)"
 DIGITS = small_digits(400, 0)
-
-
-def load(configuration: Configuration) -> Examples:
-    return choose_examples(configuration, DIGITS)
 
 
 def seen_at(loss: str, *, rate: float = 0.1, epochs: int = 8) -> int | None:
@@ -29,7 +24,7 @@ def seen_at(loss: str, *, rate: float = 0.1, epochs: int = 8) -> int | None:
         loss=loss, learning_rate=rate, network=NETWORK, epochs=epochs, validation=0.3
     )
     curve: dict[str, list[float]] = {"validation_accuracy": [], "predicted_classes": []}
-    for event in train(Job(configuration), load=load):
+    for event in train(Job(configuration), load=lambda each: choose_examples(each, DIGITS)):
         if event.kind == "epoch":
             for name, values in curve.items():
                 values.append(event.value[name])
@@ -48,22 +43,11 @@ def test_a_penalty_that_is_too_strong_is_seen_within_five_epochs() -> None:
         assert seen_at(loss) is None, loss
 
 
-@steady
-@given(
-    st.floats(2, 1000),
-    st.lists(st.floats(1.16, 1.5), min_size=5, max_size=30),
-)
-def test_a_slow_rise_from_a_single_class_is_given_time(classes: float, rises: list[float]) -> None:
-    spread = [1.0]
-    for rise in rises:
-        spread.append(min(spread[-1] * rise, classes))
-    for length in range(1, len(spread) + 1):
-        begun = spread[:length]
-        curve = {"predicted_classes": begun, "validation_accuracy": [100 / classes] * length}
+def test_a_fall_to_one_class_is_seen_after_its_patience_and_a_slow_rise_is_none() -> None:
+    for classes, rise, length in itertools.product((2, 10, 1000), (1.16, 1.5), range(1, 30)):
+        rising = [min(rise**epoch, classes) for epoch in range(length)]
+        curve = {"predicted_classes": rising, "validation_accuracy": [100 / classes] * length}
         assert collapse(curve, classes=classes) is None
-
-
-def test_a_fall_to_one_class_is_seen_after_its_patience_and_a_recovery_is_none() -> None:
     spread = [8.0, 9.5, 9.8, 1.3, 1.0, 1.0, 1.0, 1.0]
     accuracy = [40.0, 50.0, 55.0, 12.0, 10.0, 10.0, 10.0, 10.0]
     curve = {"predicted_classes": spread, "validation_accuracy": accuracy}
@@ -76,31 +60,22 @@ def test_a_fall_to_one_class_is_seen_after_its_patience_and_a_recovery_is_none()
             collapse(curve, **{"classes": 10, name: value})
 
 
-@steady
-@given(
-    weight=st.floats(0.001, 1000),
-    p=st.sampled_from([0.01, 0.1, 0.5, 1]),
-    base=st.sampled_from(["ce", "gce(q=0.3)", "10*nce+mae"]),
-)
-def test_backing_off_ends_below_the_rule_and_changes_the_weight_alone(
-    weight: float, p: float, base: str
-) -> None:
-    loss: str | None = f"{base}+sr(tau=0.3,p={p},lambda0={weight:g},rho=1.2,r=2,normalize=false)"
-    seen: list[float] = []
-    while loss is not None:
-        parsed = parse_loss(loss)
-        assert isinstance(parsed, SparseRegularized)
-        seen.append(parsed.weight_schedule(0))
-        assert parsed.weight_schedule(2) == pytest.approx(1.2 * seen[-1])
-        assert (parsed.p, parsed.temperature, parsed.normalize) == (p, 0.3, False)
-        assert len(seen) < 2 or seen[-1] * p < 1
-        loss = back_off(loss)
-    assert all(later <= 0.51 * earlier for earlier, later in itertools.pairwise(seen))
-    assert seen[-1] * p <= 0.0101 or len(seen) == 1
-    assert back_off(base) is back_off(f"{base}+sr(lambda0=0)") is None
+def test_backing_off_ends_below_the_rule_and_changes_the_weight_alone() -> None:
+    bases, weights = ("ce", "10*nce+mae"), (0.001, 0.1234567, 7.7, 1000)
+    for base, weight, p in itertools.product(bases, weights, (0.01, 0.5, 1)):
+        loss = f"{base}+sr(tau=0.3,p={p},lambda0={weight:g},rho=1.2,r=2,normalize=false)"
+        seen: list[float] = []
+        while loss is not None:
+            parsed = parse_loss(loss)
+            seen.append(parsed.weight_schedule(0))
+            assert parsed.weight_schedule(2) == pytest.approx(1.2 * seen[-1])
+            assert (parsed.p, parsed.temperature, parsed.normalize) == (p, 0.3, False)
+            assert len(seen) < 2 or seen[-1] * p < 1
+            loss = back_off(loss)
+        assert all(later <= 0.51 * earlier for earlier, later in itertools.pairwise(seen))
+        assert seen[-1] * p <= 0.0101 or len(seen) == 1
+        assert back_off(base) is back_off(f"{base}+sr(lambda0=0)") is None
 
-
-# Trials that are clearly behind.
 
 EPOCHS = 20
 
@@ -128,3 +103,35 @@ def test_a_trial_that_is_clearly_behind_is_let_go_after_its_warm_up() -> None:
     late = [made(index, [[20.0] * 15 + [60.0] * 5], rows=[10_000]) for index in range(5)]
     assert hopeless(begun(20.0, 15), late) is None
     assert hopeless(begun(20.0, 18), late) is not None
+
+
+LEARNS = {"validation_accuracy": 80.0, "predicted_classes": 9.5}
+STUCK = {"validation_accuracy": 10.0, "predicted_classes": 1.0}
+ASKED = small(noise="none", validation=0.25, epochs=40)
+
+
+@pytest.fixture
+def watch() -> Watch:
+    """Of a run on 150 digits in batches of 32."""
+    return Watch(load_small(ASKED), ASKED)
+
+
+def test_a_run_that_is_stuck_is_given_up_after_its_patience(watch: Watch) -> None:
+    # Five steps an epoch: 120 of them take 24.
+    assert watch.patience == 24
+    assert not any(watch(LEARNS) for _ in range(40))
+    assert watch.reason == watch.news == ""
+    seen = [watch(STUCK) for _ in range(30)]
+    assert seen == [False] * 23 + [True] * 7
+    assert watch.news == f"The network has collapsed: {watch.reason}"
+    watch.news = ""
+    assert watch(STUCK)
+    assert watch.news == ""
+
+
+def test_epochs_before_a_stop_are_remembered(watch: Watch, tmp_path: Path) -> None:
+    lines = [STUCK] * 23 + [LEARNS]
+    (tmp_path / METRICS).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    watch.remember(tmp_path, 23)
+    assert watch.reason == ""
+    assert watch(STUCK)

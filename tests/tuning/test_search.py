@@ -81,9 +81,7 @@ def test_a_collapse_and_a_divergence_are_let_go_and_a_weaker_penalty_follows() -
     assert found.choice.state == "complete"
 
 
-def test_a_search_that_was_stopped_goes_on_to_the_same_end_and_can_be_extended(
-    tmp_path: Path,
-) -> None:
+def test_a_stopped_search_goes_on_to_the_same_end_and_can_be_extended(tmp_path: Path) -> None:
     file = tmp_path / "tuning.json"
     for steps in (1, 25, 30):  # before anything, in a trial, and in one of the next
         first = run(trials=6, folds=2, file=file, stop=StopAfter(steps))
@@ -113,9 +111,6 @@ def test_when_time_is_up_nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> No
     assert not found.stopped
 
 
-# What the search is given: the labels, and nothing that is true.
-
-
 def test_all_labels_are_the_given_ones_and_each_example_is_validated_on_once() -> None:
     digits = small_digits()
     for noise, parts in (("none", 2), ("symmetric:0.4", 3), ("pair:0.2", 5)):
@@ -135,20 +130,18 @@ def test_all_labels_are_the_given_ones_and_each_example_is_validated_on_once() -
         np.testing.assert_array_equal(np.sort(held), np.arange(200))
 
 
-def test_a_large_set_holds_out_one_part() -> None:
+def test_a_large_set_holds_out_one_part_and_other_noise_is_another_search() -> None:
     digits = load_digits()
     for count, held in ((10_000, 2000), (60_000, 10_000), (200_000, 20_000)):
         images = np.broadcast_to(digits.train.array[:1], (count, 1, 8, 8))
         large = replace(digits, splits={"train": Split(images, np.arange(count) % 10)})
         assert choose_validation(large, small(noise="none")).rows == [held]
-
-
-def test_other_noise_is_another_search() -> None:
-    prints = [
-        choose_validation(small_digits(), small(noise=noise, seed=seed)).fingerprint()
+    # Other noise is another search.
+    prints = {
+        str(choose_validation(small_digits(), small(noise=noise, seed=seed)).fingerprint())
         for noise, seed in (("symmetric:0.4", 1), ("symmetric:0.4", 2), ("none", 1))
-    ]
-    assert len({str(each) for each in prints}) == 3
+    }
+    assert len(prints) == 3
 
 
 def test_what_cannot_be_meant_is_refused() -> None:

@@ -70,14 +70,10 @@ def test_certain_outputs_stay_finite():
         (value,), _ = algorithm.objectives(batch)
         value.backward()
         assert torch.isfinite(value)
-        assert batch.logits[0].grad is not None
         assert torch.isfinite(batch.logits[0].grad).all()
 
 
-def test_what_it_does_not_take_is_named(monkeypatch: pytest.MonkeyPatch):
-    for name, options in {"beta": {"beta": 1.5}, "lambda": {"weight": -1}}.items():
-        with pytest.raises(ValueError, match=f"^{name}:"):
-            early_learning(**options)
+def test_several_processes_are_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
     with pytest.raises(ValueError, match=r"^processes:"):

@@ -58,7 +58,6 @@ def test_extreme_logits_have_finite_gradients_and_no_believed_label_has_none(sta
     for scale in (1e2, 1e30):
         logits = (scale * batch.logits[0].detach()).requires_grad_()
         algorithm.objectives(Batch((logits,), batch.target, batch.index)).losses[0].backward()
-        assert logits.grad is not None
         assert torch.isfinite(logits.grad).all()
     if stage != "negative":
         logits = (9 * torch.eye(CLASSES)[:1].repeat(8, 1)).requires_grad_()
@@ -66,7 +65,6 @@ def test_extreme_logits_have_finite_gradients_and_no_believed_label_has_none(sta
         (value,), parts = algorithm.objectives(Batch((logits,), target, torch.arange(8)))
         value.backward()
         assert (value, parts["selected"]) == (0, 0)
-        assert logits.grad is not None
         assert not logits.grad.any()
 
 
@@ -97,20 +95,3 @@ def test_the_last_stage_has_the_loss_that_was_given():
     believed = logits.softmax(1).gather(1, batch.target[:, None])[:, 0] > 0.5
     expected = algorithm.loss.per_example(logits, batch.target)[believed].mean()
     torch.testing.assert_close(algorithm.objectives(batch).losses[0], expected)
-
-
-def test_what_cannot_be_meant_is_refused():
-    refused: list[tuple[str, dict[str, Any]]] = [
-        ("negative_epochs", {"negative_epochs": -1}),
-        ("negative_epochs", {"negative_epochs": 1.5}),
-        ("negative_epochs", {"negative_epochs": "2"}),
-        ("selective_epochs", {"selective_epochs": 0.5}),
-        ("selective_epochs", {"negative_epochs": 0.6, "selective_epochs": 0.5, "epochs": 9}),
-        ("epochs", {"negative_epochs": 0.6, "epochs": 0}),
-        ("samples", {"samples": 0}),
-        ("loss", {"loss": parse_loss("nl+ce")}),
-        ("loss", {"loss": CrossEntropy(weight=torch.ones(5))}),
-    ]
-    for name, options in refused:
-        with pytest.raises((TypeError, ValueError), match=f"^{name}: expected"):
-            stages(**options)

@@ -1,4 +1,4 @@
-"""Convolution kernels: torch's values and gradients, and torch's own where nothing is gained."""
+"""Convolution kernels and layers that a compiler fuses: torch's values and gradients."""
 
 import copy
 import itertools
@@ -12,17 +12,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch._dynamo.backends.common import aot_autograd
+from torch._inductor import config
 from torch.nn import functional as F
+from torch.testing import assert_close
 
-from labelproof.models.text import make_network
-from labelproof.training.kernels.convolution import (
-    CONVOLUTIONS,
-    PaddedConv2d,
-    WinogradConv2d,
-    default_convolution,
-    use_convolution,
-    winograd_backward,
-    winograd_forward,
+from labelproof.models import make_network
+from labelproof.training.kernels import convolution as kernels
+from labelproof.training.kernels.fusible import (
+    FusibleMaxPool2d,
+    FusibleReLU,
+    fusing_options,
+    make_fusible,
 )
 
 
@@ -37,18 +38,13 @@ def kinds(network: nn.Module) -> set[str]:
 
 
 def cnn() -> nn.Module:
-    made = make_network(
-        "cnn4(width=12)",
-        num_classes=5,
-        input_shape=(3, 8, 8),
-        generator=torch.Generator().manual_seed(0),
-    )
-    return made.eval()
+    how = {"input_shape": (3, 8, 8), "generator": torch.Generator().manual_seed(0)}
+    return make_network("cnn4(width=12)", num_classes=5, **how).eval()
 
 
-@pytest.mark.parametrize("convolution", CONVOLUTIONS)
+@pytest.mark.parametrize("convolution", kernels.CONVOLUTIONS)
 def test_every_kernel_computes_the_same_and_can_be_undone(convolution: str) -> None:
-    plain, other = cnn(), use_convolution(cnn(), convolution)
+    plain, other = cnn(), kernels.use_convolution(cnn(), convolution)
     images = torch.rand(4, 3, 8, 8, generator=torch.Generator().manual_seed(1))
     expected = plain(images)
     torch.testing.assert_close(other(images), expected, rtol=1e-4, atol=1e-4)
@@ -59,22 +55,22 @@ def test_every_kernel_computes_the_same_and_can_be_undone(convolution: str) -> N
     for twin in (copy.deepcopy(other), pickle.loads(pickle.dumps(other))):  # noqa: S301
         torch.testing.assert_close(twin(images), other(images))
         assert kinds(twin) == kinds(other)
-    assert kinds(use_convolution(other, "torch")) == {"Conv2d"}
+    assert kinds(kernels.use_convolution(other, "torch")) == {"Conv2d"}
     assert torch.equal(other(images), expected)
 
 
 def test_the_default_follows_device_and_precision_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu, cuda = torch.device("cpu"), torch.device("cuda")
-    assert default_convolution(cuda, "bf16") == "padded"
-    assert default_convolution(cuda, "fp16") == "padded"
-    assert default_convolution(cuda, "float32") == "torch"
+    assert kernels.default_convolution(cuda, "bf16") == "padded"
+    assert kernels.default_convolution(cuda, "fp16") == "padded"
+    assert kernels.default_convolution(cuda, "float32") == "torch"
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    assert default_convolution(cpu) == "winograd"
-    assert default_convolution(cpu, "bf16") == "torch"
+    assert kernels.default_convolution(cpu) == "winograd"
+    assert kernels.default_convolution(cpu, "bf16") == "torch"
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    assert default_convolution(cpu) == "torch"
-    assert default_convolution(torch.device("mps")) == "torch"
+    assert kernels.default_convolution(cpu) == "torch"
+    assert kernels.default_convolution(torch.device("mps")) == "torch"
 
 
 def gradients(layer: nn.Module, images: Tensor) -> list[Tensor]:
@@ -86,7 +82,7 @@ def gradients(layer: nn.Module, images: Tensor) -> list[Tensor]:
     return [output.detach(), *found]
 
 
-def assert_close(found: list[Tensor], expected: list[Tensor], tolerance: float) -> None:
+def assert_near(found: list[Tensor], expected: list[Tensor], tolerance: float) -> None:
     for mine, theirs in zip(found, expected, strict=True):
         assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
         # By the tensor's own scale: a sum that cancels to nothing has no relative accuracy.
@@ -107,10 +103,10 @@ def test_outputs_and_gradients_are_those_of_the_plain_layer() -> None:
     layouts = (torch.contiguous_format, torch.channels_last)
     for (inward, outward, options), layout in itertools.product(shapes, layouts):
         plain = nn.Conv2d(inward, outward, 3, **options)
-        padded = use_convolution(copy.deepcopy(plain), "padded")
-        assert type(padded) is PaddedConv2d
+        padded = kernels.use_convolution(copy.deepcopy(plain), "padded")
+        assert type(padded) is kernels.PaddedConv2d
         images = torch.randn(2, inward, 9, 8, generator=draws).to(memory_format=layout)
-        assert_close(gradients(padded, images), gradients(plain, images), 1e-5)
+        assert_near(gradients(padded, images), gradients(plain, images), 1e-5)
 
 
 @settings(deadline=None, derandomize=True, max_examples=30)
@@ -137,11 +133,13 @@ def test_winograd_is_the_convolution(numbers, sides, padding, with_bias: bool, l
     inputs = [tensor.requires_grad_() for tensor in (images, weight, bias) if tensor is not None]
     expected = F.conv2d(images, weight, bias, padding=padding)
     with torch.no_grad():
-        output = winograd_forward(images, weight, bias, padding)
+        output = kernels.winograd_forward(images, weight, bias, padding)
     torch.testing.assert_close(output, expected.detach(), atol=1e-11, rtol=0)
     upstream = draw(*expected.shape)
     with torch.no_grad():
-        found = winograd_backward(images, weight, upstream, padding, (True, True, with_bias))
+        found = kernels.winograd_backward(
+            images, weight, upstream, padding, (True, True, with_bias)
+        )
     for mine, theirs in zip(found, torch.autograd.grad(expected, inputs, upstream), strict=False):
         torch.testing.assert_close(mine, theirs, atol=1e-10, rtol=0)
 
@@ -161,9 +159,9 @@ def test_float32_agrees_with_torch():
         layer = nn.Conv2d(channels, filters, 3, padding=padding)
         images = torch.randn(67 if height == 32 else 20, channels, height, width)
         expected = gradients(copy.deepcopy(layer).double(), images.double())
-        found = gradients(use_convolution(layer, "winograd"), images)
-        assert type(layer) is WinogradConv2d
-        assert_close(found, [tensor.float() for tensor in expected], 1e-5)
+        found = gradients(kernels.use_convolution(layer, "winograd"), images)
+        assert type(layer) is kernels.WinogradConv2d
+        assert_near(found, [tensor.float() for tensor in expected], 1e-5)
 
 
 def test_layers_it_does_not_suit_are_left_alone():
@@ -186,10 +184,10 @@ def test_layers_it_does_not_suit_are_left_alone():
     for convolution, others in layers.items():
         for layer in others:
             kind = type(layer)
-            assert type(use_convolution(nn.Sequential(layer), convolution)[0]) is kind
+            assert type(kernels.use_convolution(nn.Sequential(layer), convolution)[0]) is kind
 
 
-def test_other_inputs_and_modes_go_to_torch():
+def test_other_inputs_and_modes_go_to_torch(monkeypatch: pytest.MonkeyPatch):
     for images in (
         torch.randn(16, 12, 12),  # without a batch
         torch.randn(1, 16, 8, 8),  # a few tiles only
@@ -198,17 +196,16 @@ def test_other_inputs_and_modes_go_to_torch():
     ):
         layer = nn.Conv2d(16, 8, 3, padding=1)
         expected = layer(images)
-        assert torch.equal(use_convolution(layer, "winograd")(images), expected)
-    layer = use_convolution(nn.Conv2d(16, 8, 3, padding=1), "winograd")
+        assert torch.equal(kernels.use_convolution(layer, "winograd")(images), expected)
+    layer = kernels.use_convolution(nn.Conv2d(16, 8, 3, padding=1), "winograd")
     images = torch.randn(64, 16, 8, 8)
-    plain = use_convolution(copy.deepcopy(layer), "torch")
+    plain = kernels.use_convolution(copy.deepcopy(layer), "torch")
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(layer(images), plain(images))
     assert torch.equal(layer.bfloat16()(images.bfloat16()), plain.bfloat16()(images.bfloat16()))
 
-
-def test_layers_with_little_to_do_are_left_to_torch(monkeypatch: pytest.MonkeyPatch):
-    layer = use_convolution(nn.Conv2d(16, 16, 3, padding=1), "winograd")
+    # So do layers with little to do.
+    layer = kernels.use_convolution(nn.Conv2d(16, 16, 3, padding=1), "winograd")
     images = torch.randn(64, 16, 8, 8, generator=torch.Generator().manual_seed(0))
     fast = layer(images)
     monkeypatch.undo()
@@ -216,3 +213,62 @@ def test_layers_with_little_to_do_are_left_to_torch(monkeypatch: pytest.MonkeyPa
     assert type(fast.grad_fn).__name__ == "_ConvolutionBackward"
     assert type(plain.grad_fn).__name__ == "ConvolutionBackward0"
     torch.testing.assert_close(fast, plain, atol=1e-4, rtol=1e-4)
+
+
+# torch's own, while it traces any function with a gradient of its own.
+pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+
+
+def _outcome(network: nn.Module, images: Tensor, *, compiled: bool) -> list[Tensor]:
+    images = images.clone(memory_format=torch.preserve_format).requires_grad_()
+    # Traced and differentiated as for the GPU's compiler, then run by torch itself.
+    called = torch.compile(network, backend="aot_eager", dynamic=False) if compiled else network
+    outputs = called(images)
+    weight = torch.randn(outputs.shape, generator=torch.Generator().manual_seed(1))
+    return [outputs, *torch.autograd.grad((outputs * weight).sum(), [images])]
+
+
+def test_compiled_results_are_those_of_the_plain_layers_ties_included() -> None:
+    plain = nn.Sequential(nn.ReLU(), nn.MaxPool2d(2))
+    fusible = make_fusible(copy.deepcopy(plain))
+    assert [type(layer) for layer in fusible] == [FusibleReLU, FusibleMaxPool2d]
+    for shape, layout in (
+        ((2, 3, 5, 6), torch.contiguous_format),
+        ((2, 3, 4, 6), torch.channels_last),
+    ):
+        # Small whole numbers: most windows have their greatest twice, many have zeros only.
+        draws = torch.Generator().manual_seed(0)
+        images = torch.randint(-2, 3, shape, generator=draws).float().to(memory_format=layout)
+        expected = _outcome(plain, images, compiled=False)
+        for compiled in (False, True):
+            assert_close(_outcome(fusible, images, compiled=compiled), expected, rtol=0, atol=0)
+
+
+def test_a_compiler_is_shown_no_pooling() -> None:
+    seen: list[str] = []
+
+    def look(graph: torch.fx.GraphModule, _: object) -> torch.fx.GraphModule:
+        seen.extend(str(node.target) for node in graph.graph.nodes)
+        return graph
+
+    images = torch.zeros(1, 1, 4, 4)
+    pooling = nn.MaxPool2d(2)
+    torch.compile(pooling, backend=aot_autograd(fw_compiler=look))(images)
+    assert any("max_pool2d" in name for name in seen)
+    seen.clear()
+    torch.compile(make_fusible(pooling), backend=aot_autograd(fw_compiler=look))(images)
+    assert seen
+    assert not any("max_pool2d" in name for name in seen)
+
+
+def test_other_layers_are_left_alone_and_the_compilers_options_are_known_to_it() -> None:
+    options = ({"stride": 1}, {"padding": 1}, {"dilation": 2}, {"ceil_mode": True})
+    pools = [nn.MaxPool2d(2, **each) for each in (*options, {"return_indices": True})]
+    for layer in (*pools, nn.MaxPool2d(3), nn.ReLU(inplace=True)):
+        kind = type(layer)
+        assert type(make_fusible(layer)) is kind
+    network = make_network("cnn4(width=4,hidden=8)", num_classes=3, input_shape=(1, 8, 8))
+    assert fusing_options([network]) == {}
+    options = fusing_options([nn.Linear(2, 2), make_fusible(network)])
+    assert options
+    assert all(hasattr(config, name) for name in options)

@@ -1,0 +1,106 @@
+"""What figures show: curves of records, and embeddings."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_records import committed, made_record
+from trained import refusal, succeed
+
+from labelproof.experiments import curves
+from labelproof.experiments.embeddings import (
+    Embedding,
+    read_embeddings,
+    select_embeddings,
+    write_embeddings,
+)
+from labelproof.experiments.grids import GRIDS, plan
+from labelproof.experiments.records import RecordStore
+
+
+def test_every_method_is_in_every_panel_and_without_records_it_is_empty() -> None:
+    for dataset in ("mnist", "cifar10", "cifar100"):
+        panels = curves.accuracy_panels(committed(), dataset)
+        assert len(panels) == 9
+        for panel in panels:
+            assert {line.name for line in panel.lines} == set(GRIDS["symmetric"].rows(dataset))
+            assert set(panel.missing) == {line.name for line in panel.lines if not line.seeds}
+    nothing = curves.accuracy_panels(RecordStore(Path("nowhere")), "mnist")
+    assert all(len(panel.missing) == 9 for panel in nothing)
+
+
+def test_a_line_is_the_curve_of_the_record() -> None:
+    store = committed()
+    (run,) = plan("symmetric", "mnist", methods=["CE+SR"], columns=["0.8"])
+    record = store.seeds(run.configuration)[0]
+    panel = curves.accuracy_panels(store, "mnist")[4]
+    assert (panel.title, panel.epochs) == ("symmetric 0.8", 50)
+    (line,) = [line for line in panel.lines if line.name == "CE+SR"]
+    assert line.seeds[0] == record.curve["test_accuracy"]
+    sparse, accuracy = curves.sparse_panels(store, "mnist")
+    (rate,) = [line for line in sparse.lines if line.name == "CE+SR"]
+    assert rate.seeds[0][-1] == pytest.approx(100 * record.curve["sparse_rate"][-1])
+    assert [line.name for line in accuracy.lines][:3] == ["CE", "FL", "GCE"]
+
+
+def test_memorising_is_what_cross_entropy_does_and_the_regulariser_prevents() -> None:
+    panels = {panel.title: panel for panel in curves.memorisation_panels(committed(), "mnist")}
+    assert len(panels) == 8
+    ends = {
+        method: [line.seeds[0][-1] for line in panels[f"{method}, symmetric 0.8"].lines]
+        for method in ("CE", "CE+SR")
+    }
+    assert [line.name for line in panels["CE, symmetric 0.8"].lines] == list(curves.FITTED.values())
+    most = {method: [value > 95 for value in values] for method, values in ends.items()}
+    least = {method: [value < 5 for value in values] for method, values in ends.items()}
+    assert most == {"CE": [True, True, False], "CE+SR": [True, False, True]}
+    assert least == {"CE": [False, False, True], "CE+SR": [False, True, False]}
+
+
+def test_a_sweep_has_a_line_for_each_value(tmp_path: Path) -> None:
+    for sweep, symbol in curves.SWEEPS.items():
+        store = RecordStore(tmp_path / sweep)
+        method, column = GRIDS[sweep].rows("cifar10")[0], GRIDS[sweep].columns[1]
+        (run,) = plan(sweep, "cifar10", methods=[method], columns=[column])
+        store.add(made_record(run.configuration, 70.0))
+        first, *others = curves.sweep_panels(sweep, store)
+        assert len(first.lines) == len(GRIDS[sweep].columns)
+        assert [line.name for line in first.lines if line.seeds] == [f"{symbol} = {column}"]
+        assert all(len(panel.missing) == len(panel.lines) for panel in others)
+
+
+def test_embeddings_are_kept_and_drawn_without_weights(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    labels = generator.integers(0, 10, 30)
+    made = [
+        Embedding(method, noise, 90.0 + index, generator.normal(size=(30, 2)) * 40, labels)
+        for index, (method, noise) in enumerate(
+            [
+                *(("CE+SR", "symmetric:0.2"), ("CE", "symmetric:0.8"), ("CE", "symmetric:0.2")),
+                *(("CE", "none"), ("CE", "asymmetric:0.4")),
+            ]
+        )
+    ]
+    file = tmp_path / "mnist.npz"
+    write_embeddings(file, made)
+    found = read_embeddings(file)
+    assert [(each.method, each.noise, each.accuracy) for each in found] == [
+        (each.method, each.noise, each.accuracy) for each in made
+    ]
+    for before, after in zip(made, found, strict=True):
+        assert np.array_equal(after.labels, labels)
+        centred = before.points - before.points.mean(axis=0)
+        assert np.allclose(after.points, centred / np.abs(centred).max(), atol=2e-3)
+    chosen = select_embeddings(found, "symmetric")
+    assert [(each.method, each.noise) for each in chosen] == [
+        *(("CE", "none"), ("CE", "symmetric:0.2"), ("CE", "symmetric:0.8")),
+        ("CE+SR", "symmetric:0.2"),
+    ]
+    draw = ("figure", "tsne", "--embeddings", file, "--output", tmp_path / "views.png")
+    succeed(*draw, "--noise", "symmetric")
+    assert (tmp_path / "views.png").stat().st_size > 10_000
+    assert "nothing of the noise pair" in refusal(*draw, "--noise", "pair")
+
+    np.savez(tmp_path / "other.npz", points=np.zeros(3))
+    with pytest.raises(ValueError, match="not a file of embeddings"):
+        read_embeddings(tmp_path / "other.npz")
