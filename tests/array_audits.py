@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,10 @@ from labelproof.data.dataset import Dataset, Split
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
+
+
+Written = tuple[Audit, Path]
+"""An audit, and its page."""
 
 
 def with_scores(findings: Findings, score: np.ndarray) -> Findings:

@@ -1,13 +1,9 @@
 """The tutorial of the audit, from drawn pictures to a network, by the commands that it shows.
 
-They are run shortened, which tells that they work and find much of what was planted. As the reader
-runs them, in full:
-
-    LABELPROOF_WHOLE_TUTORIAL=1 pytest -s tests/test_audit_tutorial.py
+They are run shortened, which tells that they work and find much of what was planted.
 """
 
 import csv
-import os
 import re
 import shlex
 import subprocess
@@ -24,7 +20,6 @@ from labelproof.review.standing import Review
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "guide" / "audit.md"
-IN_FULL = os.environ.get("LABELPROOF_WHOLE_TUTORIAL")
 SHORT = {
     "audit": "--network cnn8(width=4) --augmentation resized-crop:24,flip --epochs 18 --folds 2",
     "fit": "--network cnn4(width=4) --augmentation resized-crop:24,flip --epochs 1 --no-audit",
@@ -40,8 +35,8 @@ def shown_commands() -> list[str]:
     return [line for line in lines if line.strip()]
 
 
-def run(command: str) -> str:
-    """What a command of the page prints."""
+def run(command: str) -> None:
+    """Run a command of the page."""
     program, *words = shlex.split(command, comments=True)
     if program == "python":
         done = subprocess.run(
@@ -52,24 +47,18 @@ def run(command: str) -> str:
         )
     else:
         assert program == "labelproof"
-        short = "" if IN_FULL else SHORT.get(words[0], "")
-        done = labelproof_to_its_end(*words, *short.split(), columns=100)
+        done = labelproof_to_its_end(*words, *SHORT.get(words[0], "").split(), columns=100)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-    print(f"$ {command}\n{done.stdout}", flush=True)
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that the reader works in, after the audit."""
     folder = tmp_path_factory.mktemp("desk")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
         for command in shown_commands()[:2]:
             run(command)
-    finally:
-        os.chdir(before)
     return folder
 
 
@@ -100,15 +89,8 @@ def test_the_audit_finds_much_of_what_was_planted() -> None:
     # Suspects are wrong far more often than any label is, 8 in 100.
     assert hits / len(suspects) > 0.16
     assert hits >= 0.3 * len(wrong)
-    if IN_FULL:
-        assert hits >= 0.85 * len(wrong)
-    assert {path.name for path in Path("shapes-audit").iterdir()} - {".lock"} == {
-        "audit.json",
-        "report.html",
-        "samples.npz",
-        "settings.json",
-        "suspects.csv",
-    }
+    written = {path.name for path in Path("shapes-audit").iterdir()}
+    assert written >= {"audit.json", "report.html", "samples.npz", "settings.json", "suspects.csv"}
 
 
 @pytest.mark.slow

@@ -151,7 +151,7 @@ def test_python_blocks_have_the_name_that_is_run() -> None:
             assert block.language not in aliases, f"{where}: write ```python, so that it is run"
 
 
-def test_a_broken_example_is_named_by_page_and_line(tmp_path: Path) -> None:
+def test_a_broken_example_is_named_by_page_and_line_unless_excused(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     for text, message in (
         ("a\n\n```python\nx = 1\n1 / 0\n```\n", "page.md:5: ZeroDivisionError: division by zero"),
@@ -162,10 +162,6 @@ def test_a_broken_example_is_named_by_page_and_line(tmp_path: Path) -> None:
         page.write_text(text)
         with pytest.raises(pytest.fail.Exception, match=f"^{re.escape(message)}"):
             run_page(page)
-
-
-def test_an_excused_example_is_not_run_but_compiled(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
     page.write_text("<!-- not run: needs a GPU -->\n```python\n1 / 0\n```\n")
     run_page(page)
 
@@ -253,9 +249,6 @@ def test_pictures_are_drawn_when_missing_or_older_than_their_source(tmp_path: Pa
     os.utime(script, (later, later))
     hooks.draw_figures(scripts, folder)
     assert picture.read_text() == "<svg/>"
-
-
-def test_a_script_that_draws_nothing_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "two.py").write_text("def draw(folder):\n    pass\n")
     with pytest.raises(FileNotFoundError, match=r"did not write two\.svg"):
         load_script("hooks").draw_figures(tmp_path, tmp_path / "generated")

@@ -9,14 +9,11 @@ import pytest
 from labelproof.ranges import finite, flag, within
 
 
-def test_any_real_number_becomes_a_float() -> None:
+def test_a_finite_number_becomes_a_float_and_all_else_is_refused() -> None:
     for value in (0, -3, 2.5, Fraction(1, 2), np.float32(0.5), np.float64(0.1), np.int64(4)):
         number = finite("rate", value)
         assert type(number) is float
         assert number == value
-
-
-def test_what_is_no_finite_number_is_refused() -> None:
     for value in ("1", None, True, np.True_, 1j, [1.0], np.array([1.0])):
         with pytest.raises(TypeError, match=r"^rate: expected a number, got "):
             finite("rate", value)

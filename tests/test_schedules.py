@@ -37,6 +37,13 @@ def test_values() -> None:
     ):
         computed = {epoch: schedule(epoch) for epoch in expected}
         assert computed == pytest.approx(expected, rel=1e-12, abs=1e-12), schedule
+    for epoch in (1_100, 100_000, 1e300):
+        assert exponential(1, growth=2)(epoch) == 1e30
+        assert exponential(1, growth=2, maximum=7)(epoch) == 7
+        assert exponential(1, growth=0.5)(epoch) == 0
+    for steps in (3, 7, 10, 49, 391, 1000):
+        schedule = exponential(1, growth=2, every=1 / steps)
+        assert [schedule(step / steps) for step in range(99)] == [2.0**step for step in range(99)]
 
 
 @steady
@@ -50,19 +57,6 @@ def test_exponential_is_the_formula(initial: float, growth: float, every: float,
     schedule = exponential(initial, growth=growth, every=every)
     expected = min(reference.decayed(initial, growth, every, epoch), 1e30)
     assert schedule(epoch) == pytest.approx(expected, rel=1e-12, abs=0)
-
-
-def test_growth_past_the_floats_ends_at_the_ceiling() -> None:
-    for epoch in (1_100, 100_000, 1e300):
-        assert exponential(1, growth=2)(epoch) == 1e30
-        assert exponential(1, growth=2, maximum=7)(epoch) == 7
-        assert exponential(1, growth=0.5)(epoch) == 0
-
-
-def test_an_update_every_step_misses_none() -> None:
-    for steps in (3, 7, 10, 49, 391, 1000):
-        schedule = exponential(1, growth=2, every=1 / steps)
-        assert [schedule(step / steps) for step in range(99)] == [2.0**step for step in range(99)]
 
 
 @steady

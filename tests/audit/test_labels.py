@@ -18,7 +18,7 @@ def findings() -> Findings:
     return audit_logits(made.logits, made.given)
 
 
-def test_the_interval_covers_the_true_rate_where_the_model_is_right() -> None:
+def test_the_interval_of_the_rate_holds_and_shrinks_with_samples() -> None:
     covered, widths = 0, []
     for seed in range(15):
         made = make(300, symmetric(4, 0.2), seed=seed)
@@ -28,21 +28,6 @@ def test_the_interval_covers_the_true_rate_where_the_model_is_right() -> None:
     assert covered >= 12
     # And not since they are wide: the share of as many that were counted has 0.09.
     assert np.mean(widths) < 0.14
-
-
-def test_intervals_of_rare_mistakes_hold() -> None:
-    # Thirty mistakes of each class among nineteen others: most of these have one, or none.
-    matrix = symmetric(20, 0.2)
-    made = make(3000, matrix)
-    found = audit_logits(made.logits, made.given)
-    held = (found.transition_low <= matrix) & (matrix <= found.transition_high)
-    other = ~np.eye(20, dtype=np.bool_)
-    assert held[other].mean() > 0.9
-    assert held[~other].mean() > 0.8
-    assert np.median(found.transition_high[other]) < 0.15
-
-
-def test_intervals_shrink_with_samples() -> None:
     widths = []
     for samples in (150, 2400):
         made = [make(samples, symmetric(3, 0.3), seed=seed) for seed in range(3)]
@@ -52,7 +37,15 @@ def test_intervals_shrink_with_samples() -> None:
     assert widths[0] / widths[1] == pytest.approx(4, rel=0.4)
 
 
-def test_the_interval_of_the_rate_holds_with_ten_samples_of_a_class() -> None:
+def test_intervals_of_rare_mistakes_and_small_classes_hold() -> None:
+    matrix = symmetric(20, 0.2)
+    made = make(3000, matrix)
+    found = audit_logits(made.logits, made.given)
+    held = (found.transition_low <= matrix) & (matrix <= found.transition_high)
+    other = ~np.eye(20, dtype=np.bool_)
+    assert held[other].mean() > 0.9
+    assert held[~other].mean() > 0.8
+    assert np.median(found.transition_high[other]) < 0.15
     matrix = symmetric(60, 0.2)
     made = make(600, matrix, scale=4)
     found = audit_logits(made.logits, made.given)
@@ -84,7 +77,7 @@ def test_the_rate_is_that_of_the_labels_and_suspects_are_the_wrong_ones() -> Non
     assert found.estimated_count == pytest.approx(wrong.sum(), abs=30)
 
 
-def test_suspects_come_by_their_score_and_have_another_label(findings: Findings) -> None:
+def test_suspects_come_by_their_score_and_are_summed_up_in_a_line(findings: Findings) -> None:
     scores = findings.score[findings.suspects]
     assert (np.diff(scores) <= 0).all()
     assert scores.min() > 0.5
@@ -92,6 +85,10 @@ def test_suspects_come_by_their_score_and_have_another_label(findings: Findings)
     assert sorted(findings.order) == list(range(len(findings)))
     changed = np.flatnonzero(findings.suggested != findings.given)
     assert np.array_equal(changed, np.sort(findings.suspects))
+    assert repr(findings).startswith("Findings(2,000 labels, ")
+    assert repr(findings).endswith(f", {findings.agreement.value:.0%} predicted)")
+    assert "% to " in repr(findings)
+    assert findings.num_classes == 5
 
 
 def test_probabilities_and_logits_come_to_the_same() -> None:
@@ -133,13 +130,6 @@ def test_predictions_in_another_order_are_told() -> None:
         found = audit_labels(table[:, [1, 2, 0]], made.given)
     assert [warning.filename for warning in told] == [__file__]
     assert f"only {found.agreement.value:.0%} of" in str(told[0].message)
-
-
-def test_a_finding_says_in_a_line_what_it_is(findings: Findings) -> None:
-    assert repr(findings).startswith("Findings(2,000 labels, ")
-    assert repr(findings).endswith(f", {findings.agreement.value:.0%} predicted)")
-    assert "% to " in repr(findings)
-    assert findings.num_classes == 5
 
 
 def test_a_large_file_is_audited_in_little_memory(tmp_path: Path) -> None:

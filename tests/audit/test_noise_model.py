@@ -26,20 +26,23 @@ KINDS = {
 }
 
 
+Fitted = tuple[Made, np.ndarray, NoiseModel]
+
+
 @pytest.fixture(scope="module", params=SAMPLES)
 def classes(request: pytest.FixtureRequest) -> int:
     return request.param
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def fitted(request: pytest.FixtureRequest, classes: int) -> tuple[Made, np.ndarray, NoiseModel]:
+def fitted(request: pytest.FixtureRequest, classes: int) -> Fitted:
     """Made labels, the matrix they were made by, and the model that was fitted to them."""
     transition = KINDS[request.param](classes)
     made = make(SAMPLES[classes], transition)
     return made, transition, fit_noise_model(made.logits, made.given)
 
 
-def test_the_noise_comes_back(fitted: tuple[Made, np.ndarray, NoiseModel]) -> None:
+def test_the_noise_comes_back(fitted: Fitted) -> None:
     made, transition, model = fitted
     classes = len(transition)
     # Each row has pseudo-counts, one of them off the diagonal.
@@ -51,7 +54,7 @@ def test_the_noise_comes_back(fitted: tuple[Made, np.ndarray, NoiseModel]) -> No
 
 
 def test_nothing_explains_the_labels_better_not_even_the_truth(
-    fitted: tuple[Made, np.ndarray, NoiseModel],
+    fitted: Fitted,
 ) -> None:
     made, transition, model = fitted
     told = (softmax(made.logits, temperature_of()) * transition.T[made.given]).sum(axis=1)

@@ -28,7 +28,7 @@ def rows(labels: np.ndarray, names: tuple[str, ...] = ("ant", "bee", "cat")) -> 
     return Dataset("made", {"train": split}, names, (0.0, 0.0), (1.0, 1.0), clean=False)
 
 
-def test_labels_alone_are_audited_by_position() -> None:
+def test_labels_alone_are_audited_by_position_and_a_dataset_names_its_samples() -> None:
     audit = audit_given(TABLE, MADE.given, data="folder/labels.npy")
     assert (audit.name, audit.data, audit.kind) == ("labels", "folder/labels.npy", "unknown")
     assert audit.class_names == ("0", "1", "2")
@@ -38,9 +38,6 @@ def test_labels_alone_are_audited_by_position() -> None:
     assert audit.agreement.value == np.mean(TABLE.argmax(axis=1) == MADE.given)
     wrong = np.flatnonzero(MADE.given != MADE.true)
     assert np.isin(audit.findings.suspects, wrong).mean() > 0.95
-
-
-def test_a_dataset_names_its_samples_and_classes() -> None:
     audit = audit_given(TABLE, rows(MADE.given), data="t.csv", options={"label": "kind"})
     assert (audit.name, audit.kind, audit.options) == ("made", "rows", {"label": "kind"})
     assert audit.class_names == ("ant", "bee", "cat")
@@ -167,14 +164,11 @@ REFUSED: list[tuple[Any, str]] = [
 ]
 
 
-def test_what_cannot_be_probabilities_is_refused() -> None:
+def test_what_cannot_be_probabilities_is_refused_and_decisions_are_told() -> None:
     for given, said in REFUSED:
         labels = [0, 1] if isinstance(given, pd.DataFrame) else [0, 1, 0]
         with pytest.raises(ValueError, match=f"^probabilities: .*{said}"):
             match_predictions(given, labels)
-
-
-def test_decisions_are_told_from_probabilities() -> None:
     with pytest.warns(DataWarning, match="^probabilities: every number is 0 or 1"):
         match_predictions(np.eye(3)[MADE.given], MADE.given)
 
@@ -185,7 +179,7 @@ def logits_with(value: float, columns: Any = 1) -> np.ndarray:
     return table
 
 
-def test_what_cannot_be_logits_is_refused() -> None:
+def test_what_cannot_be_logits_or_a_temperature_is_refused() -> None:
     for said, logits, given in (
         (r"logits: .* of shape \(300,\)", MADE.logits[:, 0], MADE.given),
         ("logits: .* got nan in row 7", logits_with(np.nan), MADE.given),
@@ -198,9 +192,6 @@ def test_what_cannot_be_logits_is_refused() -> None:
         for door in (audit_logits, fit_noise_model):
             with pytest.raises(ValueError, match=f"^{said}"):
                 door(logits, given)
-
-
-def test_a_temperature_is_a_number_above_0() -> None:
     for temperature in (0, -1.0, np.nan, np.inf, 1e-300):
         with pytest.raises(ValueError, match=r"^temperature: "):
             fit_noise_model(MADE.logits, MADE.given, temperature=temperature)

@@ -61,9 +61,6 @@ def test_small_images_are_shown_as_they_are(photos: Path) -> None:
         picture = samples.picture(place, side=160)
         assert picture[1] == "image/png"
         assert np.array_equal(colours(picture), pixels(make_image(place)))
-
-
-def test_images_of_a_table_are_shown(photos: Path) -> None:
     table = photos.parent / "table.csv"
     names = sorted(str(path.relative_to(photos.parent)) for path in photos.rglob("*.png"))
     table.write_text("path,label\n" + "".join(f"{n},{n[7:10]}\n" for n in reversed(names)))

@@ -26,8 +26,11 @@ QUICK = (*SMALL, "--folds", "2")
 FILES = {AUDIT, SAMPLES, SUSPECTS, PAGE}
 
 
+Printed = tuple[Path, Result]
+
+
 @pytest.fixture(scope="module")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Printed:
     """The audit of the digits with noise on them, and what was printed."""
     folder = tmp_path_factory.mktemp("audit") / "digits-audit"
     return folder, succeed(*DIGITS, "--output", folder)
@@ -43,7 +46,7 @@ def suspects_in(folder: Path) -> list[dict[str, str]]:
 
 
 def test_a_rehearsal_finds_most_of_the_labels_that_were_made_wrong(
-    digits: tuple[Path, Result],
+    digits: Printed,
 ) -> None:
     folder, result = digits
     assert names_in(folder) == FILES | {SETTINGS}
@@ -71,7 +74,7 @@ def test_a_rehearsal_finds_most_of_the_labels_that_were_made_wrong(
         assert said in result.stdout
 
 
-def test_the_second_time_it_says_the_same_and_trains_nothing(digits: tuple[Path, Result]) -> None:
+def test_the_second_time_it_says_the_same_and_trains_nothing(digits: Printed) -> None:
     folder, first = digits
     written = (folder / AUDIT).read_bytes()
     again = succeed(*DIGITS, "--output", folder)
@@ -91,7 +94,7 @@ def test_the_second_time_it_says_the_same_and_trains_nothing(digits: tuple[Path,
     assert (folder / AUDIT).read_bytes() == written
 
 
-def test_a_fresh_audit_keeps_what_was_decided(digits: tuple[Path, Result], tmp_path: Path) -> None:
+def test_a_fresh_audit_keeps_what_was_decided(digits: Printed, tmp_path: Path) -> None:
     folder = tmp_path / "audit"
     shutil.copytree(digits[0], folder)
     (folder / REVIEW).write_bytes(b"decisions")
@@ -119,7 +122,7 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_audit_that_was_trained_and_one_that_was_not_do_not_replace_each_other(
-    digits: tuple[Path, Result], tmp_path: Path
+    digits: Printed, tmp_path: Path
 ) -> None:
     np.save(tmp_path / "p.npy", np.eye(10, dtype=np.float32)[load_digits().train.labels])
     given = ("audit", "digits", "--probabilities", tmp_path / "p.npy", "--output")
@@ -247,7 +250,7 @@ class _Stop(StopAfter):
 
 
 def test_stopped_in_the_middle_it_goes_on_to_the_same_result(
-    digits: tuple[Path, Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    digits: Printed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "audit"
     # 22 steps an epoch: within the second network.

@@ -221,9 +221,6 @@ def test_runs_are_begun_until_the_next_would_not_be_finished() -> None:
         done.append(each)
     assert done == jobs[:4]  # the fifth would end at second 100 sharp, with nothing to spare
     assert clock.now == 80
-
-
-def test_a_pace_is_between_epochs_of_one_run_not_of_several_at_once() -> None:
     clock = Clock()
     limit = TimeLimit(StopRequest(100, clock=clock))
     one, two = job(10, seed=1), job(10, seed=2)

@@ -17,15 +17,18 @@ SMALL = ("--epochs", "3", "--device", "cpu", "--network", "mlp(hidden=8,depth=1)
 CNN = ("--epochs", "2", "--device", "cpu", "--network", "cnn4(width=4,hidden=8)")
 
 
+Printed = tuple[Path, str]
+
+
 @pytest.fixture(scope="module")
-def table_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def table_run(tmp_path_factory: pytest.TempPathFactory) -> Printed:
     """A run on a table, and what was printed."""
     folder = tmp_path_factory.mktemp("fit")
     table = write_things(folder / "things.csv")
     return folder / "run", succeed("fit", table, "--output", folder / "run").stdout
 
 
-def test_a_table_needs_no_flag_and_is_learned(table_run: tuple[Path, str]) -> None:
+def test_a_table_needs_no_flag_and_is_learned(table_run: Printed) -> None:
     folder, printed = table_run
     assert "Data: 60 rows, 3 classes (kind 0 20, kind 1 20, kind 2 20)" in printed
     assert "Accuracy: 100.0% on 60 held-out labels" in printed
@@ -42,7 +45,7 @@ def test_a_table_needs_no_flag_and_is_learned(table_run: tuple[Path, str]) -> No
 
 
 def test_a_finished_fit_is_told_again_and_other_settings_are_refused(
-    table_run: tuple[Path, str],
+    table_run: Printed,
 ) -> None:
     folder, printed = table_run
     command = ("fit", folder.parent / "things.csv", "--output", folder)
@@ -54,9 +57,7 @@ def test_a_finished_fit_is_told_again_and_other_settings_are_refused(
         assert named in refused
 
 
-def test_new_rows_are_read_by_the_columns_of_the_run(
-    table_run: tuple[Path, str], tmp_path: Path
-) -> None:
+def test_new_rows_are_read_by_the_columns_of_the_run(table_run: Printed, tmp_path: Path) -> None:
     folder, new = table_run[0], tmp_path / "new.csv"
     new.write_text("colour,comment,height,width\nred,x,0,0\nblue,y,-2,3\ngreen,z,-4,6\n")
     result = succeed("predict", folder, new, "--all")

@@ -130,6 +130,11 @@ def test_what_help_says_without_the_library_is_what_the_library_says() -> None:
         assert all(word in told for word in words), (name, option)
     data = load_command("data").commands["download"].params
     assert {each.envvar for each in data} >= {ROOT_VARIABLE, MIRROR_VARIABLE}
+    for name in NAMES:
+        description = describe_command(name)
+        assert description
+        assert load_command(name).help == description
+        assert load_command(name).name == name
 
 
 def test_a_command_takes_the_arguments_of_its_verb() -> None:
@@ -156,14 +161,6 @@ def test_fit_says_what_it_reads_before_numpy_and_torch_are_imported() -> None:
     assert (done.returncode, os.read(terminal, 1000)) == (130, b"Reading my table.csv ...")
     os.close(terminal)
     os.close(end)
-
-
-def test_a_command_is_described_as_it_describes_itself() -> None:
-    for name in NAMES:
-        description = describe_command(name)
-        assert description
-        assert load_command(name).help == description
-        assert load_command(name).name == name
 
 
 def test_a_result_that_no_one_reads_ends_the_command_without_a_traceback() -> None:

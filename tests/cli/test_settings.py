@@ -80,7 +80,7 @@ def test_a_network_fits_the_data_unless_it_was_chosen() -> None:
         assert chosen.augmentation == ("resized-crop:224,flip" if cropped else "none")
 
 
-def test_the_paper_preset_is_the_papers_run() -> None:
+def test_the_paper_preset_is_the_papers_run_unless_more_is_written() -> None:
     for written in ("ce+sr", "CE+SR", "Ce + sr"):
         values = {"data": "cifar100", "noise": "asymmetric:0.4", "loss": written, "seed": 3}
         chosen = choose_configuration(values, preset="paper", look=refuse)
@@ -90,9 +90,6 @@ def test_the_paper_preset_is_the_papers_run() -> None:
         assert chosen.loss == format_loss(
             parse_loss(paper_losses("cifar100", "asymmetric")["CE+SR"])
         )
-
-
-def test_what_is_written_out_is_taken_as_written_under_the_preset() -> None:
     values = {"data": "mnist", "noise": "symmetric:0.4:exact", "loss": "ce+sr(p=0.5)", "epochs": 2}
     chosen = choose_configuration(values, preset="paper", look=refuse)
     assert chosen.noise == "symmetric:0.4:exact"

@@ -18,8 +18,11 @@ from labelproof.verbs import train as command
 NOISY = ("--noise", "symmetric:0.4", "--loss", "ce+sr")
 
 
+Printed = tuple[Path, str]
+
+
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Printed:
     """A finished run and what was printed."""
     folder = tmp_path_factory.mktemp("runs") / "finished"
     result = train_digits(folder, *NOISY, epochs=3)
@@ -27,7 +30,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, result.stdout
 
 
-def test_a_run_shows_every_epoch_and_sums_up(finished: tuple[Path, str]) -> None:
+def test_a_run_shows_every_epoch_and_sums_up(finished: Printed) -> None:
     folder, printed = finished
     record = json.loads((folder / "record.json").read_text())
     for epoch in (1, 2, 3):
@@ -41,7 +44,7 @@ def test_a_run_shows_every_epoch_and_sums_up(finished: tuple[Path, str]) -> None
 
 
 def test_fresh_starts_anew_and_leaves_what_is_not_the_runs(
-    finished: tuple[Path, str], tmp_path: Path
+    finished: Printed, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
     shutil.copytree(finished[0], folder)
@@ -82,7 +85,7 @@ def looks_at(run: Path, output: Path) -> list[tuple[str | Path, ...]]:
 
 
 def test_a_stopped_run_goes_on_to_the_same_result(
-    finished: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished: Printed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number, code, fresh in ((signal.SIGINT, 130, []), (signal.SIGTERM, 143, ["--fresh"])):
         with monkeypatch.context() as patch:

@@ -17,13 +17,16 @@ def tune_digits(folder: Path, *arguments: str, trials: int = 3) -> Result:
     )
 
 
+Printed = tuple[Path, Result]
+
+
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Printed:
     folder = tmp_path_factory.mktemp("tune")
     return folder, tune_digits(folder)
 
 
-def test_a_search_lists_its_trials_and_says_what_it_chose(finished: tuple[Path, Result]) -> None:
+def test_a_search_lists_its_trials_and_says_what_it_chose(finished: Printed) -> None:
     folder, result = finished
     kept = json.loads((folder / "tuning.json").read_text())
     assert len(kept["trials"]) == 3
@@ -39,9 +42,7 @@ def next_words(result: Result) -> list[str]:
     return shlex.split(line.removeprefix("Next: "))
 
 
-def test_the_next_command_trains_what_was_chosen(
-    finished: tuple[Path, Result], tmp_path: Path
-) -> None:
+def test_the_next_command_trains_what_was_chosen(finished: Printed, tmp_path: Path) -> None:
     words = next_words(finished[1])
     assert words[:3] == ["labelproof", "fit", "digits"]
     words[words.index("--output") + 1] = str(tmp_path / "run")
@@ -55,7 +56,7 @@ def test_the_next_command_trains_what_was_chosen(
         assert record["configuration"][name] == same[name], name
 
 
-def test_another_search_is_refused_in_one_line(finished: tuple[Path, Result]) -> None:
+def test_another_search_is_refused_in_one_line(finished: Printed) -> None:
     assert "seed: 1 there, 7 here" in str(tune_digits(finished[0], "--seed", "7").exception)
 
 

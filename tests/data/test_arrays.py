@@ -20,7 +20,7 @@ def save(folder: Path, **arrays: Any) -> Path:
     return path
 
 
-def test_the_layout_is_seen_from_the_shape(tmp_path: Path) -> None:
+def test_images_of_every_layout_and_kind_become_bytes(tmp_path: Path) -> None:
     first = COLOUR.transpose(0, 3, 1, 2)
     for images, wanted in (
         (COLOUR, first),
@@ -36,9 +36,16 @@ def test_the_layout_is_seen_from_the_shape(tmp_path: Path) -> None:
         np.testing.assert_allclose(dataset.std, wanted.std(axis=(0, 2, 3)) / 255)
     with pytest.raises(ValueError, match=r"images: expected .* alone"):
         load_arrays(save(tmp_path, images=COLOUR[:, :3], labels=LABELS))
+    for images, wanted in (
+        (COLOUR / 255, COLOUR),
+        (COLOUR.astype(np.int64), COLOUR),
+        (COLOUR > 100, (COLOUR > 100) * np.uint8(255)),
+    ):
+        dataset = load_arrays(save(tmp_path, images=images, labels=LABELS))
+        np.testing.assert_array_equal(dataset.train.array, wanted.transpose(0, 3, 1, 2))
 
 
-def test_splits_are_found_by_name(tmp_path: Path) -> None:
+def test_splits_are_found_by_name_and_labels_may_lie_beside(tmp_path: Path) -> None:
     for names in (
         ("x_train", "y_train", "x_test", "y_test"),
         ("X_train", "Y_train", "X_test", "Y_test"),
@@ -51,6 +58,11 @@ def test_splits_are_found_by_name(tmp_path: Path) -> None:
             "train": 6,
             "test": 2,
         }
+    np.save(tmp_path / "train_images.npy", COLOUR)
+    with pytest.raises(FileNotFoundError, match=r"train_images_labels\.npy"):
+        load_arrays(tmp_path / "train_images.npy")
+    np.save(tmp_path / "train_images_labels.npy", LABELS)
+    assert len(load_arrays(tmp_path / "train_images.npy").train) == 6
 
 
 def test_labels_are_integers_text_or_one_hot(tmp_path: Path) -> None:
@@ -67,16 +79,6 @@ def test_labels_are_integers_text_or_one_hot(tmp_path: Path) -> None:
         np.testing.assert_array_equal(dataset.train.labels, wanted)
     named = load_arrays(save(tmp_path, x=COLOUR, y=LABELS, class_names=["x", "y", "z", "w"]))
     assert named.class_names == ("x", "y", "z", "w")
-
-
-def test_pixels_become_bytes(tmp_path: Path) -> None:
-    for images, wanted in (
-        (COLOUR / 255, COLOUR),
-        (COLOUR.astype(np.int64), COLOUR),
-        (COLOUR > 100, (COLOUR > 100) * np.uint8(255)),
-    ):
-        dataset = load_arrays(save(tmp_path, images=images, labels=LABELS))
-        np.testing.assert_array_equal(dataset.train.array, wanted.transpose(0, 3, 1, 2))
 
 
 def test_rows_of_numbers_become_a_table(tmp_path: Path) -> None:
@@ -100,14 +102,6 @@ def test_rows_of_numbers_become_a_table(tmp_path: Path) -> None:
         load_arrays(save(tmp_path, x=rows, y=LABELS))
     with pytest.warns(DataWarning, match="x1"):
         load_arrays(save(tmp_path, x=rows, y=LABELS), on_error="skip")
-
-
-def test_labels_may_lie_beside_an_array(tmp_path: Path) -> None:
-    np.save(tmp_path / "train_images.npy", COLOUR)
-    with pytest.raises(FileNotFoundError, match=r"train_images_labels\.npy"):
-        load_arrays(tmp_path / "train_images.npy")
-    np.save(tmp_path / "train_images_labels.npy", LABELS)
-    assert len(load_arrays(tmp_path / "train_images.npy").train) == 6
 
 
 def test_what_cannot_be_a_dataset_is_refused(tmp_path: Path) -> None:

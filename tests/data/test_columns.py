@@ -73,7 +73,7 @@ def test_dates_become_days_and_cycles() -> None:
         np.testing.assert_allclose(later[0, 1:3], rows[0, 1:3], atol=0.02)
 
 
-def test_frequent_values_have_features_and_rare_ones_share_one() -> None:
+def test_frequent_values_have_features_and_unseen_ones_are_warned_of() -> None:
     values = [*(f"v{number:03}" for number in range(60) for _ in range(3)), "once", "again"]
     (column,) = learn(code=values).columns
     assert len(column.values) == 50
@@ -81,6 +81,12 @@ def test_frequent_values_have_features_and_rare_ones_share_one() -> None:
     rows = learn(code=values).encode(pd.DataFrame({"code": ["v000", "once", "never", None]}))
     assert rows.sum(axis=1).tolist() == [1, 1, 1, 1]
     assert rows[1:, -1].tolist() == [1, 1, 1]
+    columns = learn(plan=["basic", "pro"] * 10)
+    new = pd.DataFrame({"plan": ["BASIC"] * 6 + ["pro"] * 6})
+    with pytest.warns(DataWarning, match="'plan': 6 of 12 cells.*'BASIC'"):
+        rows = columns.encode(new)
+    assert rows[0].tolist() == [0, 0]
+    columns.encode(pd.DataFrame({"plan": ["BASIC"] + ["pro"] * 11}))
 
 
 def test_longer_texts_become_the_words_that_many_have() -> None:
@@ -95,15 +101,6 @@ def test_longer_texts_become_the_words_that_many_have() -> None:
     rows = columns.encode(pd.DataFrame({"car": ["FORD Fiesta, not Toyota", "nothing", None]}))
     assert rows.tolist() == [[0, 1, 1, 0], [0, 0, 0, 0], [0, 0, 0, 1]]
     assert Columns.from_values(json.loads(json.dumps(columns.as_values()))) == columns
-
-
-def test_unseen_values_are_warned_of_when_they_are_many() -> None:
-    columns = learn(plan=["basic", "pro"] * 10)
-    new = pd.DataFrame({"plan": ["BASIC"] * 6 + ["pro"] * 6})
-    with pytest.warns(DataWarning, match="'plan': 6 of 12 cells.*'BASIC'"):
-        rows = columns.encode(new)
-    assert rows[0].tolist() == [0, 0]
-    columns.encode(pd.DataFrame({"plan": ["BASIC"] + ["pro"] * 11}))
 
 
 def test_columns_without_information_are_left_out_with_a_reason() -> None:
@@ -132,7 +129,7 @@ def test_columns_without_information_are_left_out_with_a_reason() -> None:
         learn(same=["x"] * 5)
 
 
-def test_text_and_infinity_between_numbers_are_refused_or_missing() -> None:
+def test_cells_of_another_kind_are_refused_or_missing() -> None:
     table = pd.DataFrame({"size": [*map(str, np.arange(100) * 1.5), "n.v.", "big"]})
     with pytest.raises(UnusableSamplesError, match=r"'size'.*'n.v.' in row 100, 'big' in row 101"):
         Columns.learn(table)
@@ -148,9 +145,6 @@ def test_text_and_infinity_between_numbers_are_refused_or_missing() -> None:
         with pytest.warns(DataWarning, match="size"):
             columns = Columns.learn(table, on_error="skip")
         assert columns.encode(table, on_error="quiet")[2].tolist() == [1.5, 1]
-
-
-def test_new_cells_of_another_kind_are_refused() -> None:
     columns = learn(
         size=[1.0, 2, 3], flag=[True, False, True], day=["2024-01-01", "2024-01-02", "2024-01-05"]
     )

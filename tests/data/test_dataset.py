@@ -17,7 +17,7 @@ ROWS = np.array([[1, 7, 0.1], [3, 7, 0.1], [5, 7, 0.1]], np.float32)
 LABELS = np.array([0, 1, 1])
 
 
-def test_rows_must_be_finite_float32() -> None:
+def test_rows_are_finite_and_standardised_by_feature() -> None:
     for rows, error, message in (
         (ROWS.astype(float), TypeError, r"expected rows of float32, got float64 \(3, 3\)"),
         (ROWS.astype(np.uint8), TypeError, "expected rows of float32, got uint8"),
@@ -27,9 +27,6 @@ def test_rows_must_be_finite_float32() -> None:
     ):
         with pytest.raises(error, match=message):
             Split(rows, LABELS)
-
-
-def test_a_table_is_standardised_by_feature() -> None:
     dataset = dataset_from_rows(
         "table", {"train": Split(ROWS, LABELS), "test": Split(ROWS * 9, LABELS)}, ["a", "b"], None
     )

@@ -24,7 +24,7 @@ def write(folder: Path, text: str, name: str = "labels.csv") -> Path:
     return path
 
 
-def test_rows_become_images_in_their_order(folder: Path) -> None:
+def test_rows_become_images_in_their_order_and_splits(folder: Path) -> None:
     dataset = load_image_table(write(folder, TABLE), short_side=8)
     assert (dataset.name, dataset.label, dataset.class_names) == ("labels", "label", ("cat", "dog"))
     assert dataset.train.labels.tolist() == [0, 1, 0, 1]
@@ -32,6 +32,14 @@ def test_rows_become_images_in_their_order(folder: Path) -> None:
     assert not dataset.clean
     names = [Path(file).name for file in dataset.train.images.files]  # type: ignore[union-attr]
     assert names == ["1.png", "2.png", "3.png", "4.jpg"]
+    text = (
+        "path,label,Split\n1.png,cat,TEST\n2.png,dog,training\nsub/3.png,cat,train\n4.jpg,dog,val\n"
+    )
+    dataset = load_image_table(write(folder, text))
+    assert set(dataset.splits) == {"train", "test", "validation"}
+    assert next(iter(dataset.splits)) == "train"
+    assert dataset.train.labels.tolist() == [1, 0]
+    assert dataset.test.labels.tolist() == [0]
 
 
 def test_what_other_programs_write_is_read(folder: Path) -> None:
@@ -59,17 +67,6 @@ def test_a_column_that_lists_images_makes_a_table_of_images(folder: Path) -> Non
         assert load_dataset(write(folder, plain), label="kind").tabular
     with pytest.raises(ValueError, match="column of images"):
         load_image_table(write(folder, "size,label\n1,a\n2,b\n"))
-
-
-def test_a_split_column_makes_splits(folder: Path) -> None:
-    text = (
-        "path,label,Split\n1.png,cat,TEST\n2.png,dog,training\nsub/3.png,cat,train\n4.jpg,dog,val\n"
-    )
-    dataset = load_image_table(write(folder, text))
-    assert set(dataset.splits) == {"train", "test", "validation"}
-    assert next(iter(dataset.splits)) == "train"
-    assert dataset.train.labels.tolist() == [1, 0]
-    assert dataset.test.labels.tolist() == [0]
 
 
 def test_what_cannot_be_used_is_refused(folder: Path) -> None:

@@ -96,13 +96,10 @@ def test_what_does_not_fit_the_data_is_refused(photos: Path) -> None:
             relabelled(photos, text)
 
 
-def test_a_file_without_news_is_told_of(photos: Path) -> None:
+def test_a_file_without_news_and_classes_without_samples_are_told_of(photos: Path) -> None:
     with pytest.warns(DataWarning, match="every label in it is the one that the data have"):
         found = relabelled(photos, "sample,label\ncat/0.png,cat\n")
     assert found.train.labels.tolist() == [0, 0, 0, 1, 1, 1]
-
-
-def test_classes_that_are_left_without_a_sample_are_named(photos: Path) -> None:
     write_images(photos, ["eel/1.png", "eel/2.png", "fox/1.png"], size=(8, 8))
     text = "sample,label\neel/1.png,cat\neel/2.png,\nfox/1.png,dog\n"
     with pytest.warns(DataWarning) as caught:

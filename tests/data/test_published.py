@@ -115,7 +115,7 @@ def test_the_digits_are_split_the_same_way_each_time_and_stratified() -> None:
     np.testing.assert_allclose([digits.mean[0], digits.std[0]], [scaled.mean(), scaled.std()])
 
 
-def test_an_unknown_name_suggests_the_nearest_or_lists_all() -> None:
+def test_a_name_that_is_unknown_or_missing_is_explained(tmp_path: Path) -> None:
     for text, said in {
         "cifar-10": "'cifar10'",
         "mnits": "'mnist'",
@@ -125,9 +125,6 @@ def test_an_unknown_name_suggests_the_nearest_or_lists_all() -> None:
         with pytest.raises(ValueError, match=f"unknown dataset '{text}': .*{said}"):
             load_dataset(text)
     assert load_dataset(" Digits ").name == "digits"
-
-
-def test_a_missing_dataset_says_how_to_get_it(tmp_path: Path) -> None:
     for name in ("mnist", "fashion-mnist", "cifar10", "cifar100"):
         with pytest.raises(FileNotFoundError) as error:
             load_dataset(name, root=tmp_path)

@@ -121,15 +121,14 @@ def test_rows_without_a_label_are_named(tmp_path: Path) -> None:
         load_table(write(tmp_path, "size,label\n1,\n2,\n"))
 
 
-def test_lines_are_counted_as_an_editor_does(tmp_path: Path) -> None:
+def test_lines_are_counted_as_an_editor_does_and_missing_cells_known_in_every_spelling(
+    tmp_path: Path,
+) -> None:
     blank = read_table(write(tmp_path, "\n\nsize,label\n1,a\n\n2,b\n,,\n3,a\n".replace(",,", ",")))
     assert list(row_names(blank)) == ["line 4", "line 6", "line 8"]
     broken = read_table(write(tmp_path, 'note,label\n"a\nb",a\nc,b\n'))
     assert list(row_names(broken)) == ["row 1", "row 2"]
     assert read_table(write(tmp_path, '{"x": 1}\n{"x": 2}\n', "t.jsonl")).index.tolist() == [1, 2]
-
-
-def test_missing_cells_are_missing_in_every_spelling(tmp_path: Path) -> None:
     words = ["", "NA", "n/a", "NaN", "null", "None", "?", "-", ".", "#N/A", "<NA>"]
     rows = [f"{number},{word}" for number, word in enumerate(words)]
     table = read_table(write(tmp_path, "number,size\n" + "\n".join([*rows, "99,3"]) + "\n"))

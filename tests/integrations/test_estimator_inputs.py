@@ -106,13 +106,12 @@ def test_missing_labels_are_refused_with_their_rows() -> None:
         fitted().fit(np.eye(3), ["a", name, "a"])
 
 
-def test_labels_that_differ_only_in_case_are_told(table: pd.DataFrame) -> None:
+def test_text_where_numbers_are_expected_is_refused_and_near_labels_are_told(
+    table: pd.DataFrame,
+) -> None:
     for given in (table, table[["age"]].to_numpy()):
         with pytest.warns(DataWarning, match="y .*'YES ' and 'yes'"):
             RobustClassifier(epochs=1).fit(given, ["yes", "no", "YES "] * 20)
-
-
-def test_text_where_numbers_are_expected_is_refused(table: pd.DataFrame) -> None:
     classifier = RobustClassifier(epochs=1, random_state=0).fit(table, YES_NO)
     with pytest.raises(ValueError, match=r"^X: .*'x' in row 0"):
         classifier.predict(table.head(2).assign(age="x"))

@@ -201,9 +201,13 @@ def test_what_a_loss_was_told_beside_its_text_counts() -> None:
         small(loss=CrossEntropy(reduction="sum")).fit(features, labels)
 
 
-def test_a_penalty_that_is_too_strong_is_weakened_when_it_was_the_default(
+def test_a_penalty_that_is_too_strong_is_warned_of_and_weakened_when_it_was_the_default(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    written = "ce+sr(lambda0=200,normalize=false)"
+    with pytest.warns(CollapseWarning, match="the same class .* a smaller lambda0"):
+        classifier = small(loss=written, epochs=40).fit(*flowers())
+    assert "lambda0=200," in classifier.loss_
     too_strong = partial(complete_loss, sparse=Sparse(first=200))
     monkeypatch.setattr(estimator_network, "complete_loss", too_strong)
     features, labels = flowers()
@@ -211,13 +215,6 @@ def test_a_penalty_that_is_too_strong_is_weakened_when_it_was_the_default(
         classifier = small(epochs=30).fit(features, labels)
     assert len(np.unique(classifier.predict(features))) > 1
     assert "lambda0=200," not in classifier.loss_
-
-
-def test_a_penalty_that_was_written_is_only_warned_of() -> None:
-    written = "ce+sr(lambda0=200,normalize=false)"
-    with pytest.warns(CollapseWarning, match="the same class .* a smaller lambda0"):
-        classifier = small(loss=written, epochs=40).fit(*flowers())
-    assert "lambda0=200," in classifier.loss_
 
 
 def test_the_loss_is_chosen_on_noisy_labels_where_that_is_wanted(
@@ -323,12 +320,16 @@ UNUSABLE: list[tuple[Any, Any, str]] = [
 ]
 
 
-def test_data_that_cannot_be_used_is_refused() -> None:
+def test_data_and_weights_that_cannot_be_used_are_refused() -> None:
     for features, labels, message in UNUSABLE:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with pytest.raises(ValueError, match=message):
                 small().fit(features, labels)
+    with pytest.raises(ValueError, match="sample_weight: expected no negative"):
+        small().fit(FEATURES, LABELS, np.full(30, -1.0))
+    with pytest.raises(ValueError, match=r"^y .*at least two classes"):
+        small().fit(FEATURES, LABELS, (LABELS == 1).astype(float))
 
 
 def test_settings_that_cannot_be_used_are_refused_in_fit() -> None:
@@ -355,13 +356,6 @@ def test_settings_that_cannot_be_used_are_refused_in_fit() -> None:
     for options, error, message in cases:
         with pytest.raises(error, match=message):
             small(**options).fit(FEATURES, LABELS)
-
-
-def test_weights_must_not_be_negative_nor_leave_one_class() -> None:
-    with pytest.raises(ValueError, match="sample_weight: expected no negative"):
-        small().fit(FEATURES, LABELS, np.full(30, -1.0))
-    with pytest.raises(ValueError, match=r"^y .*at least two classes"):
-        small().fit(FEATURES, LABELS, (LABELS == 1).astype(float))
 
 
 def test_it_serves_in_pipelines_and_searches(capsys: pytest.CaptureFixture[str]) -> None:

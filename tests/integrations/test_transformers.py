@@ -201,13 +201,10 @@ LOGITS = torch.randn(4, CLASSES, generator=seeded())
 LABELS = torch.tensor([0, 1, 2, -100])
 
 
-def test_whatever_holds_the_logits():
+def test_logits_and_labels_may_have_any_form() -> None:
     held: list[Any] = [{"logits": LOGITS}, (LOGITS, None), [LOGITS], LOGITS]
     for outputs in held:
         assert trainer_loss("ce")(outputs, LABELS) == CrossEntropy()(LOGITS, LABELS)
-
-
-def test_tokens_are_examples():
     logits = torch.randn(2, 5, CLASSES, generator=seeded())
     labels = torch.tensor([[0, 1, 2, -100, -100], [1, 1, -100, 0, 2]])
     expected = parse_loss(TEXT)(logits.transpose(1, 2), labels)
@@ -215,10 +212,6 @@ def test_tokens_are_examples():
     soft = torch.softmax(torch.randn(logits.shape, generator=seeded()), dim=-1)
     expected = parse_loss(TEXT)(logits.transpose(1, 2), soft.transpose(1, 2))
     assert torch.allclose(trainer_loss(TEXT)((logits,), soft), expected)
-
-
-def test_pixels_have_their_classes_on_axis_one():
-    # Of the second shape the last axis would fit as well.
     for size in ((4, 5), (CLASSES, CLASSES)):
         logits = torch.randn(2, CLASSES, *size, generator=seeded())
         labels = torch.randint(0, CLASSES, (2, *size), generator=seeded())
@@ -240,15 +233,12 @@ def test_the_loss_is_this_batchs_share():
     assert torch.allclose(weighed((LOGITS,), LABELS, 3), expected)
 
 
-def test_what_the_trainer_would_count_otherwise_is_refused():
+def test_what_cannot_be_meant_is_refused() -> None:
     refused: list[dict[str, Any]] = [{"reduction": "sum"}, {"ignore_index": 255}]
     for settings in refused:
         for loss in (CrossEntropy(**settings), nn.CrossEntropyLoss(**settings)):
             with pytest.raises(ValueError, match=f"^loss: .*{next(iter(settings))}"):
                 trainer_loss(loss)
-
-
-def test_what_cannot_be_meant_is_refused():
     loss = trainer_loss("ce")
     with pytest.raises(ValueError, match="outputs: expected a key 'logits', got hidden"):
         loss({"hidden": LOGITS}, LABELS)

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from array_audits import cards, made_audit, suspects_of, with_scores
+from array_audits import Written, cards, made_audit, suspects_of, with_scores
 from audits import make_findings
 from browser import chromium, open_page  # noqa: F401
 
-from labelproof.audit.folder import Audit
 from labelproof.audit.labels import audit_given
 from labelproof.audit.samples import Samples
 from labelproof.data.load import Reading
@@ -37,7 +36,7 @@ def saved(page: Page) -> list[dict[str, str]]:
 
 
 def test_a_class_pair_chosen_in_the_matrix_is_shown_sorted_and_saved(
-    browser: Browser, photos: tuple[Audit, Path]
+    browser: Browser, photos: Written
 ) -> None:
     audit, path = photos
     suspects = suspects_of(audit)
@@ -93,7 +92,7 @@ def test_what_is_saved_is_the_file_of_suspects(browser: Browser, tmp_path: Path)
         assert Path(download.value.path()).read_bytes() == hostile.suspects_csv().encode()
 
 
-def test_the_keyboard_reaches_everything(browser: Browser, photos: tuple[Audit, Path]) -> None:
+def test_the_keyboard_reaches_everything(browser: Browser, photos: Written) -> None:
     audit, path = photos
     names = [name for _, _, name in suspects_of(audit)]
     with open_page(browser, viewport={"width": 1200, "height": 800}) as page:
@@ -144,7 +143,7 @@ def test_the_keyboard_reaches_everything(browser: Browser, photos: tuple[Audit, 
         assert stops.get_attribute("aria-pressed") == "true"
 
 
-def test_a_screen_reader_finds_its_way(browser: Browser, photos: tuple[Audit, Path]) -> None:
+def test_a_screen_reader_finds_its_way(browser: Browser, photos: Written) -> None:
     _, path = photos
     with open_page(browser, reduced_motion="reduce") as page:
         page.goto(path.as_uri())
@@ -215,7 +214,7 @@ def test_a_hundred_classes_are_clustered_and_named_by_pointer_and_finger(
 
 
 def test_the_strip_comes_first_and_each_suspect_has_its_likeliest_classes(
-    browser: Browser, photos: tuple[Audit, Path]
+    browser: Browser, photos: Written
 ) -> None:
     audit, path = photos
     names = [name for _, _, name in suspects_of(audit)]

@@ -12,7 +12,7 @@ from labelproof.report.audit import list_samples, look_at, seen_first, write_aud
 from labelproof.report.typical import Typical
 
 
-def test_few_suspects_are_followed_by_the_next_samples() -> None:
+def test_suspects_and_the_next_samples_are_listed_as_far_as_there_is_room(tmp_path: Path) -> None:
     audit, _ = made_audit(1000, tuple("abcd"))
     listed = list_samples(audit, limit_bytes=10**6)
     assert len(listed.places) == 200
@@ -21,9 +21,6 @@ def test_few_suspects_are_followed_by_the_next_samples() -> None:
     assert (np.diff(scores) <= 0).all()
     assert (scores[: listed.suspects] > 0.5).all()
     assert (scores[listed.suspects :] <= 0.5).all()
-
-
-def test_names_stay_within_their_room_and_the_page_says_so(tmp_path: Path) -> None:
     audit, samples = made_audit(3000, tuple("ab"))
     listed = list_samples(audit, limit_bytes=4000)
     assert 0 < len(listed.places) < len(audit.findings.suspects) == listed.all_suspects

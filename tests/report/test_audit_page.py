@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from array_audits import cards, made_audit, suspects_of, with_scores
+from array_audits import Written, cards, made_audit, suspects_of, with_scores
 from audits import make_findings, make_photos
 from browser import LEFTS, chromium, open_page  # noqa: F401
 from PIL import Image
 
 from labelproof.audit.findings import Estimate
-from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples, open_samples
 from labelproof.data.images import sample_names
 from labelproof.data.load import load_dataset
@@ -46,7 +45,7 @@ def embedded(path: Path, block: str) -> dict[str, object]:
 # The file
 
 
-def test_the_page_stands_alone_and_runs_its_own_script_only(photos: tuple[Audit, Path]) -> None:
+def test_the_page_stands_alone_and_runs_its_own_script_only(photos: Written) -> None:
     audit, path = photos
     text = path.read_text(encoding="utf-8")
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
@@ -93,7 +92,7 @@ def test_a_name_does_not_turn_the_words_around_it(browser: Browser, tmp_path: Pa
         assert lefts == sorted(lefts)
 
 
-def test_the_noise_matrix_has_its_intervals(photos: tuple[Audit, Path], tmp_path: Path) -> None:
+def test_the_noise_matrix_has_its_intervals(photos: Written, tmp_path: Path) -> None:
     audit, path = photos
     findings = audit.findings
     share = Estimate(
@@ -107,7 +106,7 @@ def test_the_noise_matrix_has_its_intervals(photos: tuple[Audit, Path], tmp_path
     assert '<table class="heat' not in text
 
 
-def test_the_same_audit_gives_the_same_page(photos: tuple[Audit, Path], tmp_path: Path) -> None:
+def test_the_same_audit_gives_the_same_page(photos: Written, tmp_path: Path) -> None:
     audit, path = photos
     folder = path.parent
     again = write_audit_page(folder / "again.html", audit, open_samples(audit))
@@ -152,7 +151,7 @@ CONTRASTS = """() => {
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (360, "dark")])
 def test_it_fits_the_window_and_all_words_stand_out(
-    browser: Browser, photos: tuple[Audit, Path], width: int, scheme: str
+    browser: Browser, photos: Written, width: int, scheme: str
 ) -> None:
     viewport = {"width": width, "height": 900}
     with open_page(browser, viewport=viewport, color_scheme=scheme) as page:
@@ -167,7 +166,7 @@ def test_it_fits_the_window_and_all_words_stand_out(
         assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
-def test_it_prints_on_white_without_controls(browser: Browser, photos: tuple[Audit, Path]) -> None:
+def test_it_prints_on_white_without_controls(browser: Browser, photos: Written) -> None:
     audit, path = photos
     with open_page(browser, color_scheme="dark", reduced_motion="reduce") as page:
         page.goto(path.as_uri())

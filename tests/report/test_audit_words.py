@@ -93,7 +93,7 @@ def test_command_and_page_say_it_as_carefully(predictions: str, tmp_path: Path) 
             assert ("more likely wrong than right" in said) != careful
 
 
-def test_classes_that_are_too_small_to_judge_are_named() -> None:
+def test_classes_that_are_hardly_judged_or_predicted_are_named() -> None:
     audit, _ = made_audit(40, ("a", "rare <b>", "none"))
     given = np.zeros(40, dtype=np.int64)
     enough = replace(audit, findings=replace(audit.findings, given=given))
@@ -104,6 +104,21 @@ def test_classes_that_are_too_small_to_judge_are_named() -> None:
     assert "mean little: rare <b> (3)." in remark("hardly_judged", small)
     assert remark("hardly_judged", small) in remark("limits", small)
     assert not remark("limits", enough).endswith(" ")
+    audit, _ = made_audit(40, ("often", "rare <b>"))
+    given = np.repeat([0, 1], [25, 15])
+    sure = replace(audit, agreement=Estimate(0.97, 0.9, 1.0))
+
+    def predicted(*counts: int) -> str:
+        return remark(
+            "caution", replace(sure, findings=replace(sure.findings, given=given, predicted=counts))
+        )
+
+    assert predicted(38, 2) == ""
+    assert "rare <b> (1 predicted, 15 labelled)" in predicted(39, 1)
+    # An audit that was written before this was kept says nothing about it.
+    assert predicted() == ""
+    given = np.repeat([0, 1], [31, 9])
+    assert predicted(40, 0) == ""
 
 
 def test_the_method_is_said_as_far_as_it_is_known() -> None:
@@ -129,6 +144,11 @@ def test_the_method_is_said_as_far_as_it_is_known() -> None:
     assert said.endswith("a rehearsal: wrong labels were put on the data first (symmetric:0.2).")
     for none in (method, {**method, "noise": None}):
         assert "rehearsal" not in remark("how", replace(audit, method=none))
+    audit, _ = made_audit(20, ("a", "b"))
+    assert remark("after_review", audit) == ""
+    reviewed = replace(audit, options={"labels": "reviewed.csv"})
+    assert "could not find" in remark("after_review", reviewed)
+    assert remark("after_review", reviewed) in remark("limits", reviewed)
 
 
 def test_what_to_do_next_can_be_pasted_into_a_shell() -> None:
@@ -176,29 +196,3 @@ def test_the_confusions_count_suspects_and_the_largest_come_first() -> None:
         "about 5; cat labelled elk, about 3."
     )
     assert confused_most([], ["cat"]) == ""
-
-
-def test_a_class_that_is_hardly_ever_predicted_is_warned_of_by_name() -> None:
-    audit, _ = made_audit(40, ("often", "rare <b>"))
-    given = np.repeat([0, 1], [25, 15])
-    sure = replace(audit, agreement=Estimate(0.97, 0.9, 1.0))
-
-    def predicted(*counts: int) -> str:
-        return remark(
-            "caution", replace(sure, findings=replace(sure.findings, given=given, predicted=counts))
-        )
-
-    assert predicted(38, 2) == ""
-    assert "rare <b> (1 predicted, 15 labelled)" in predicted(39, 1)
-    # An audit that was written before this was kept says nothing about it.
-    assert predicted() == ""
-    given = np.repeat([0, 1], [31, 9])
-    assert predicted(40, 0) == ""
-
-
-def test_after_a_review_it_is_said_what_the_interval_is_not_about() -> None:
-    audit, _ = made_audit(20, ("a", "b"))
-    assert remark("after_review", audit) == ""
-    reviewed = replace(audit, options={"labels": "reviewed.csv"})
-    assert "could not find" in remark("after_review", reviewed)
-    assert remark("after_review", reviewed) in remark("limits", reviewed)

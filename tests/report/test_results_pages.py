@@ -101,13 +101,10 @@ def test_figures_are_drawn_where_there_are_records_and_they_are_stale(tmp_path: 
     assert text.count("(../generated/sweep-tau-cifar10.svg)") == 2
 
 
-def test_the_examples_are_true() -> None:
+def test_the_examples_and_the_readme_say_what_the_records_say() -> None:
     outcome = doctest.testmod(results)
     assert outcome.attempted > 0
     assert outcome.failed == 0
-
-
-def test_the_readme_has_the_cells_as_the_records_say() -> None:
     table = results.telling_cells(committed())
     written = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert table in written, f"README.md: the table should be\n\n{table}"

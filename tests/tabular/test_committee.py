@@ -129,7 +129,9 @@ def test_one_way_noise_does_not_move_the_border() -> None:
     assert classifier.score(features[1000:], clean[1000:]) > 0.95
 
 
-def test_it_is_refitted_as_a_network_and_nothing_is_left(noisy_blobs: Arrays) -> None:
+def test_a_setting_of_the_network_means_the_network_and_nothing_else_is_left(
+    noisy_blobs: Arrays,
+) -> None:
     features, noisy, _ = noisy_blobs
     classifier = robust(DecisionTreeClassifier(max_depth=3)).fit(features, noisy)
     assert not hasattr(classifier, "weights_")
@@ -138,6 +140,16 @@ def test_it_is_refitted_as_a_network_and_nothing_is_left(noisy_blobs: Arrays) ->
     assert not hasattr(classifier, "noise_rate_")
     plain = RobustClassifier(epochs=2, random_state=0).fit(features, noisy)
     np.testing.assert_array_equal(classifier.predict_proba(features), plain.predict_proba(features))
+    variants: list[dict[str, Any]] = [
+        {"loss": "ce"},
+        {"epochs": 2},
+        {"estimator": None, "epochs": 2},
+    ]
+    for options in variants:
+        assert hasattr(RobustClassifier(**options).fit(features[:90], noisy[:90]), "weights_")
+    images = np.random.default_rng(0).random((20, 8, 8))
+    small = RobustClassifier(network="cnn4(width=4,hidden=16)", epochs=1)
+    assert hasattr(small.fit(images, np.arange(20) % 2), "weights_")
 
 
 def test_tables_labels_of_text_and_rare_classes() -> None:
@@ -203,17 +215,3 @@ def test_what_cannot_be_used_is_refused(noisy_blobs: Arrays) -> None:
             RobustClassifier(**options).fit(noisy_blobs[0], noisy_blobs[1])
     with pytest.raises(ValueError, match=r"X: .*images"):
         robust(tree).fit(np.zeros((20, 4, 4)), np.arange(20) % 2)
-
-
-def test_a_setting_of_the_network_means_the_network(noisy_blobs: Arrays) -> None:
-    features, noisy, _ = noisy_blobs
-    variants: list[dict[str, Any]] = [
-        {"loss": "ce"},
-        {"epochs": 2},
-        {"estimator": None, "epochs": 2},
-    ]
-    for options in variants:
-        assert hasattr(RobustClassifier(**options).fit(features[:90], noisy[:90]), "weights_")
-    images = np.random.default_rng(0).random((20, 8, 8))
-    small = RobustClassifier(network="cnn4(width=4,hidden=16)", epochs=1)
-    assert hasattr(small.fit(images, np.arange(20) % 2), "weights_")

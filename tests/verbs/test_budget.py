@@ -47,9 +47,6 @@ def test_the_widest_network_that_sees_the_data_often_enough() -> None:
     assert chosen(1)[:2] == ("cnn4(width=16)", 40)
     assert chosen(0.1)[:2] == ("cnn4(width=16)", 3)
     assert chosen(0.001)[:2] == ("cnn4(width=16)", 1)
-
-
-def test_a_network_that_was_named_stays() -> None:
     assert chosen(10, fixed=True)[:2] == ("cnn8", 5)
 
 
