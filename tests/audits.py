@@ -65,14 +65,7 @@ def make_audit(findings: Findings, class_names: Sequence[str], **changes: Any) -
 def make_photos(
     folder: Path, *, samples: int = 60, names: Sequence[str] = COLOURS[:3], seed: int = 0
 ) -> Audit:
-    """A folder of small pictures, one colour a class, some in the wrong folder, and its audit.
-
-    Args:
-        folder: Where the class folders are made.
-        samples: How many pictures.
-        names: The classes, each a folder's name; colours are taken in turn.
-        seed: Which are wrong.
-    """
+    """A folder of small pictures, one colour a class, some in the wrong folder, and its audit."""
     # Sorted as the folder will be read: by class, then by file.
     names = sorted(names)
     findings, true = make_findings(samples, len(names), seed=seed)

@@ -47,13 +47,7 @@ def chromium() -> Iterator[Browser]:
 
 @contextlib.contextmanager
 def open_page(browser: Browser, *, errors: bool = True, **options: Any) -> Iterator[Page]:
-    """An empty page in a profile of its own, that must stay free of errors.
-
-    Args:
-        browser: The fixture's.
-        errors: Whether errors in the page fail the test, once it is through.
-        options: Of playwright's `new_context`: `viewport`, `color_scheme`, `reduced_motion`, ...
-    """
+    """An empty page in a profile of its own, with options of `new_context`, free of errors."""
     context = browser.new_context(**options)
     try:
         page = context.new_page()

@@ -81,18 +81,14 @@ class HangError(BaseException):
 
 @dataclass(frozen=True)
 class Reader:
-    """A valid example, and what reads it.
-
-    Attributes:
-        make: Writes the example into a folder, and returns the file that is damaged; or a text.
-        read: Reads it: given the folder, or the text.
-        pack: What is done with the damaged bytes before they are written, such as compression,
-            whose checksums would find every damage before the reader does.
-    """
+    """A valid example, and what reads it."""
 
     make: Callable[[Path], Path | str]
+    """Writes the example into a folder, and returns the file that is damaged; or a text."""
     read: Callable[[Any], object]
+    """Reads it: given the folder, or the text."""
     pack: Callable[[bytes], bytes] = bytes
+    """Compresses the damaged bytes, whose checksums would find the damage before the reader."""
 
 
 def damage(content: bytes, chance: random.Random) -> bytes:
@@ -121,11 +117,11 @@ def damage(content: bytes, chance: random.Random) -> bytes:
     return bytes(changed)
 
 
-def attack(reader: Reader, seed: int) -> tuple[str, str]:
+def attack(name: str, seed: int) -> tuple[str, str]:
     """How reading a damaged example ended, and what was said."""
-    chance = random.Random(seed)  # noqa: S311
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    reader, chance = READERS[name], random.Random(seed)  # noqa: S311
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         made = reader.make(folder)
         if isinstance(made, str):
             given: Any = damage(made.encode(), chance).decode("utf-8", "replace")
@@ -135,16 +131,11 @@ def attack(reader: Reader, seed: int) -> tuple[str, str]:
         return ending(lambda: reader.read(given))
 
 
-def attack_named(name: str, seed: int) -> tuple[str, str]:
-    """As `attack`, in a process of its own."""
-    return attack(READERS[name], seed)
-
-
 def attack_all(name: str, seeds: Iterable[int]) -> Iterator[tuple[int, str, str]]:
     """The seed, the outcome and the words of each attack; what breaks the child is one, too."""
     for seed in seeds:
         try:
-            yield seed, *child().apply_async(attack_named, (name, seed)).get(PATIENCE)
+            yield seed, *child().apply_async(attack, (name, seed)).get(PATIENCE)
         except multiprocessing.TimeoutError:
             child().terminate()
             child.cache_clear()

@@ -24,11 +24,7 @@ PARTS = ("mnist", "cifar10", "cifar100", "cifarn")
 
 
 def shared_data(part: str) -> Path:
-    """The root below which a real dataset lies, or skip the test that asks for it.
-
-    Args:
-        part: `"mnist"`, `"cifar10"`, `"cifar100"`, or `"cifarn"` for the human labels.
-    """
+    """The root below which a real dataset lies, or skip the test that asks for it."""
     folder, reason = _unpacked(part)
     if folder is None:
         pytest.skip(reason)

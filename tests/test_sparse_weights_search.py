@@ -79,22 +79,3 @@ def test_a_final_run_learns_from_all_samples_and_leaves_a_record(tmp_path: Path)
     assert record.configuration["validation"] == 0
     curve = record.curve["test_accuracy"]
     assert [(line["test_last"], line["test_best"]) for line in lines] == [(curve[-1], max(curve))]
-
-
-def test_what_is_chosen_is_the_strongest_of_those_that_agree_as_well(tmp_path: Path) -> None:
-    def line(lambda0: float, agreed: str) -> dict[str, Any]:
-        entry = {"noise": "human:worse", "loss": search.sparse("3*ce", lambda0=lambda0), "l1": 1e-4}
-        run = search.configure(entry, final=False)
-        line = {"name": run.name, "configuration": run.as_values()}
-        found = int(agreed, 16).bit_count()
-        return {**line, "agreement": found, "agreed": agreed, "held": 32}
-
-    log = tmp_path / "log.jsonl"
-    # The first was trained twice, which is no second seed.
-    lines = [line(0.9, "fff00000"), line(0.9, "ffff0000"), line(1.8, "7fff8000")]
-    for each in (*lines, line(3.6, "00ff0000")):
-        search.append(log, each)
-    (chosen,) = search.choose(search.read_log(log))
-    assert "lambda0=1.8" in chosen["loss"]
-    runs = search.planned(search.read_options(["--chosen", str(log)]))
-    assert [(each.seed, each.validation) for each in runs] == [(1, 0), (2, 0), (3, 0)]

@@ -19,16 +19,7 @@ def make_tree(
     photos: int = 2,
     validation: int = 10,
 ) -> Path:
-    """WebVision 1.0 in small: some queries and validation images for five of its classes.
-
-    Args:
-        root: Where it is made.
-        test: The folder of the validation images in it.
-        num_classes: How many classes are listed, with images or without.
-        queries: Of each class that has images.
-        photos: Of each query.
-        validation: How many validation images, of the classes in turn.
-    """
+    """Some queries and validation images for five of its classes; more may be listed."""
     train_files = [
         (f"google/q{queries * label + query:04d}/photo {number}_{label}.jpg", label)
         for label in range(5)

@@ -133,18 +133,17 @@ def write_bad_files(folder: Path) -> dict[str, str]:
     }
 
 
-def test_a_file_that_cannot_be_read_is_named_when_it_is_asked_for(tmp_path: Path) -> None:
-    for name, reason in write_bad_files(tmp_path).items():
+def test_files_that_cannot_be_read_are_named_among_good_ones_or_when_asked_for(
+    tmp_path: Path,
+) -> None:
+    bad = write_bad_files(tmp_path)
+    for name, reason in bad.items():
         with pytest.raises(UnreadableImageError, match=rf"image 0: .*{name}: .*{reason}"):
             ImageFiles([str(tmp_path / name)])[0]
     with pytest.raises(UnreadableImageError, match=r"a\\xe9.png: No such file"):
         ImageFiles([str(tmp_path / "a\udce9.png")])[0]
     with pytest.raises(UnreadableImageError, match="null"):
         ImageFiles(["a\0.png"])[0]
-
-
-def test_every_bad_file_among_good_ones_is_found_and_named(tmp_path: Path) -> None:
-    bad = write_bad_files(tmp_path)
     write_images(tmp_path, ["a.png", "z.jpg"])
     names = ["a.png", *bad, "z.jpg"]
     files = [str(tmp_path / name) for name in names]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from audits import COLOURS, make_photos
 from browser import chromium, open_page  # noqa: F401
-from review.opened import Opened, expect, opened
+from review.opened import expect, opened
 
 from labelproof.audit.folder import Audit
 
@@ -284,7 +284,8 @@ def test_the_end_says_so_and_offers_the_rest(browser: Browser, tmp_path: Path) -
 
 def test_two_tabs_see_each_other(browser: Browser, photos: Audit, tmp_path: Path) -> None:
     with opened(browser, photos, tmp_path) as it, open_page(browser) as page:
-        other = replace_page(it, page)
+        page.goto(it.review.address)
+        other = replace(it, page=page)
         order = it.suspects
         it.at(order[0])
         other.at(order[0])
@@ -305,11 +306,6 @@ def test_two_tabs_see_each_other(browser: Browser, photos: Audit, tmp_path: Path
         it.at(order[2])
         chosen = [one.choice for one in it.review.decisions.history()]
         assert chosen == ["keep", "unsure", "unsure", "unsure"]
-
-
-def replace_page(it: Opened, page: Page) -> Opened:
-    page.goto(it.review.address)
-    return replace(it, page=page)
 
 
 def test_what_cannot_be_kept_is_said_and_stays(
