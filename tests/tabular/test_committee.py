@@ -33,6 +33,7 @@ Arrays = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "TREES", 10)
     monkeypatch.setattr(committee, "_MOST_TREES", 50)  # 15 rounds of boosting, not 100
+    monkeypatch.setattr(candidates, "choose_epochs", lambda *_: 25)
 
 
 def robust(estimator: Any, **options: Any) -> Any:

@@ -41,6 +41,7 @@ def few_trees() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(candidates, "TREES", 10)
         patch.setattr(committee, "_MOST_TREES", 50)
+        patch.setattr(candidates, "choose_epochs", lambda *_: 25)
         yield
 
 
