@@ -151,7 +151,7 @@ def test_a_large_file_is_audited_in_little_memory(tmp_path: Path) -> None:
     assert most < 10 * table.nbytes
 
 
-def test_noise_that_the_network_has_learned_is_taken_out_of_its_word() -> None:
+def test_noise_that_the_network_has_learned_is_taken_out_and_found_by_anchors() -> None:
     for matrix, classes in itertools.product((symmetric, pair), (3, 10)):
         transition = matrix(classes, 0.3)
         made = make(4000, transition)
@@ -161,9 +161,6 @@ def test_noise_that_the_network_has_learned_is_taken_out_of_its_word() -> None:
         # Whose the doubts are cannot be known: the lower end is as if they were the network's own.
         assert rate.low < made.rate - 0.1
         assert made.rate - 0.03 < rate.high
-
-
-def test_one_class_that_is_taken_for_another_is_found_by_its_anchors() -> None:
     transition = np.array([[0.65, 0.35], [0.0, 1.0]])
     for seed in range(3):
         made = make(1500, transition, scale=3, deviation=1.5, seed=seed)

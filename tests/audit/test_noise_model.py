@@ -72,7 +72,7 @@ def test_the_temperature_comes_back() -> None:
             assert found == pytest.approx(temperature_of(deviation=deviation), rel=0.3)
 
 
-def test_it_does_not_matter_how_sure_the_network_claims_to_be() -> None:
+def test_how_sure_the_network_claims_to_be_and_the_order_of_classes_do_not_matter() -> None:
     made = make(4000, pair(10, 0.25))
     plain = fit_noise_model(made.logits, made.given)
     for factor in (5.0, 0.3):
@@ -80,9 +80,6 @@ def test_it_does_not_matter_how_sure_the_network_claims_to_be() -> None:
         assert other.noise_rate == pytest.approx(plain.noise_rate, abs=0.005)
         assert other.temperature == pytest.approx(plain.temperature * factor, rel=0.2)
         np.testing.assert_allclose(other.transition, plain.transition, atol=0.01)
-
-
-def test_the_order_of_the_classes_does_not_matter() -> None:
     transition = pair(6, 0.3)
     transition[2] = [0.1, 0.0, 0.6, 0.1, 0.1, 0.1]
     made = make(3000, transition)
@@ -139,7 +136,7 @@ def test_corners_give_numbers_and_no_warning() -> None:
             assert min(squares.variance.min(), squares.prior.min()) >= 0, name
 
 
-def test_the_standard_error_is_that_of_a_count_where_nothing_is_in_doubt() -> None:
+def test_least_squares_are_right_on_average_with_the_standard_error_of_a_count() -> None:
     true = np.arange(1000) % 4
     logits = (30 * np.eye(4)[true]).astype(np.float32)
     errors = []
@@ -151,9 +148,6 @@ def test_the_standard_error_is_that_of_a_count_where_nothing_is_in_doubt() -> No
         errors.append(squares.rate_error)
     # In some of them halves differ by more than chance explains, by chance.
     assert np.median(errors) == pytest.approx(np.sqrt(0.2 * 0.8 / 1000), rel=0.1)
-
-
-def test_least_squares_are_right_on_average_with_few_samples_of_a_class() -> None:
     drawn = [make(400, symmetric(40, 0.2), scale=4, seed=seed) for seed in range(12)]
     found = [
         fit_least_squares(Groups(each.logits, each.given), temperature_of(4)) for each in drawn

@@ -11,14 +11,11 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.files import write_text
 
 
-def test_a_table_is_printed_from_the_committed_records() -> None:
+def test_a_table_is_printed_or_written_in_the_format_of_the_files_name(tmp_path: Path) -> None:
     result = succeed("table", "symmetric", "--dataset", "mnist", "--records", RECORDS / "mnist")
     assert "MNIST, symmetric noise" in result.output
     assert "98.06 ± 0.86" in result.output
     assert "| GCE+SR | ours" in result.output
-
-
-def test_the_name_of_the_file_decides_the_format(tmp_path: Path) -> None:
     fill_table(RecordStore(tmp_path), "asymmetric", "mnist", {("CE", "0.4"): [80.0]})
     path = tmp_path / "new" / "table.tex"
     arguments = ("table", "asymmetric", "--dataset", "mnist", "--records", tmp_path)

@@ -24,7 +24,7 @@ Write = Callable[[Path, Mapping[str, NDArray[np.uint8]]], Path]
 WRITERS: list[Write] = [write_binary, write_python]
 
 
-def test_both_versions_give_the_images_and_labels_that_were_written(tmp_path: Path) -> None:
+def test_both_versions_give_what_was_written_and_coarse_labels_on_request(tmp_path: Path) -> None:
     ten, hundred = cifar10_records(), cifar100_records()
     for layout, files, write in (
         *zip(CIFAR10_LAYOUTS, (ten, ten), WRITERS, strict=True),
@@ -42,6 +42,13 @@ def test_both_versions_give_the_images_and_labels_that_were_written(tmp_path: Pa
         assert dict(layout.published(splits)) == {
             name: content.tobytes() for name, content in files.items()
         }
+    files = cifar100_records()
+    write_binary(tmp_path / "cifar100", files)
+    dataset, coarse = load_dataset("cifar100", root=tmp_path), load_coarse_labels(root=tmp_path)
+    assert dataset.num_classes == 100
+    np.testing.assert_array_equal(dataset.train.labels, files["train.bin"][:, 1])
+    np.testing.assert_array_equal(coarse["test"], files["test.bin"][:, 0])
+    assert dataset.train.labels.dtype == coarse["test"].dtype == np.int64
 
 
 DATA = np.zeros((2, 3072), np.uint8)
@@ -78,16 +85,6 @@ def test_a_damaged_batch_is_named(tmp_path: Path) -> None:
             write(tmp_path / str(number) / "cifar100", files)
             with pytest.raises(ValueError, match=rf"train.*: .*got {label} for image 2"):
                 load_dataset("cifar100", root=tmp_path / str(number))
-
-
-def test_cifar100_has_fine_labels_and_coarse_ones_on_request(tmp_path: Path) -> None:
-    files = cifar100_records()
-    write_binary(tmp_path / "cifar100", files)
-    dataset, coarse = load_dataset("cifar100", root=tmp_path), load_coarse_labels(root=tmp_path)
-    assert dataset.num_classes == 100
-    np.testing.assert_array_equal(dataset.train.labels, files["train.bin"][:, 1])
-    np.testing.assert_array_equal(coarse["test"], files["test.bin"][:, 0])
-    assert dataset.train.labels.dtype == coarse["test"].dtype == np.int64
 
 
 PLAIN = {

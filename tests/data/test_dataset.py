@@ -39,7 +39,7 @@ def test_rows_are_finite_and_standardised_by_feature() -> None:
         _ = dataset.image_shape
 
 
-def test_what_is_printed_is_short_and_decodes_no_image() -> None:
+def test_what_is_printed_is_short() -> None:
     large = np.zeros((5000, 40), np.float32)
     labels = np.zeros(5000, np.int64)
     names = tuple(str(number) for number in range(100))
@@ -64,9 +64,6 @@ def test_what_is_printed_is_short_and_decodes_no_image() -> None:
     assert not dataset.tabular
     wanted = "train: 3 images, decoded on access, test: 3, 2 classes: a, b"
     assert repr(dataset) == f"Dataset('lazy', {wanted})"
-
-
-def test_words_of_messages_are_short_and_printable() -> None:
     assert few(["a.jpg", "b.jpg", "c.jpg", "d.jpg", "e.jpg"]) == "a.jpg, b.jpg, c.jpg and 2 more"
     assert (count(1, "image"), count(1200, "image")) == ("1 image", "1,200 images")
     assert quoted("customer complained about the price", length=20) == "'customer complained…'"

@@ -87,18 +87,6 @@ def test_files_with_several_pages_are_counted_and_one_is_named() -> None:
         examine_images([single, single], full=full)
 
 
-def test_a_source_knows_whether_its_images_have_one_size(tmp_path: Path) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    wide, high = encoded(make_image(1, size=(24, 16)), "PNG"), make_image(2, size=(16, 24))
-    assert ImageFiles([wide, wide]).one_size
-    assert not ImageFiles([wide, encoded(high, "PNG")]).one_size
-    # A camera on its side stores what is wide as high.
-    assert ImageFiles([wide, encoded(high, "PNG", exif=exif)]).one_size
-    assert not ImageFiles([wide, StoredImage("broken", b"")]).one_size
-    assert not ImageFiles([]).one_size
-
-
 def test_the_short_side_is_exact_whatever_the_size() -> None:
     for size in ((400, 300), (300, 400), (31, 17), (20, 20)):
         image = make_image(5, size=size)
@@ -157,10 +145,21 @@ def test_files_that_cannot_be_read_are_named_among_good_ones_or_when_asked_for(
     assert found <= {"cut.jpg", "broken.png"}
 
 
-def test_images_are_grey_if_all_of_them_are() -> None:
+def test_images_are_grey_if_all_of_them_are_and_know_whether_they_have_one_size(
+    tmp_path: Path,
+) -> None:
     for modes, grey in ((("L", "LA", "1"), True), (("L", "RGB"), False), ((), False)):
         files = [encoded(make_image(9, mode=mode), "PNG") for mode in modes]
         assert examine_images(files, full=False)[2] == grey
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    wide, high = encoded(make_image(1, size=(24, 16)), "PNG"), make_image(2, size=(16, 24))
+    assert ImageFiles([wide, wide]).one_size
+    assert not ImageFiles([wide, encoded(high, "PNG")]).one_size
+    # A camera on its side stores what is wide as high.
+    assert ImageFiles([wide, encoded(high, "PNG", exif=exif)]).one_size
+    assert not ImageFiles([wide, StoredImage("broken", b"")]).one_size
+    assert not ImageFiles([]).one_size
 
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")

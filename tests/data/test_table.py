@@ -82,7 +82,7 @@ def test_features_are_learned_from_training_rows_only(tmp_path: Path) -> None:
     assert not said
 
 
-def test_the_label_is_named_or_has_a_usual_name(tmp_path: Path) -> None:
+def test_labels_are_named_text_or_whole_numbers(tmp_path: Path) -> None:
     text = "size,Kind,note\n1,a,x\n2,b,y\n3,a,x\n4,b,y\n"
     file = write(tmp_path, text)
     assert load_table(file, label="kind").label == "Kind"
@@ -92,9 +92,6 @@ def test_the_label_is_named_or_has_a_usual_name(tmp_path: Path) -> None:
         load_table(write(tmp_path, "class,label,x\na,b,1\nb,a,2\n", "two.csv"))
     with pytest.raises(ValueError, match=r"label: .*'kinds'.*Kind"):
         load_table(file, label="kinds")
-
-
-def test_labels_are_text_and_whole_numbers(tmp_path: Path) -> None:
     for cells, wanted in {
         "1,0,1,0": ("0", "1"),
         "1.0,0.0,,1.0": ("0", "1"),
@@ -110,7 +107,7 @@ def test_labels_are_text_and_whole_numbers(tmp_path: Path) -> None:
     assert warned(numbers, on_error="skip")[0].class_names == ("1", "2")
 
 
-def test_rows_without_a_label_are_named(tmp_path: Path) -> None:
+def test_labels_that_cannot_be_classes_and_rows_without_one_are_named(tmp_path: Path) -> None:
     file = write(tmp_path, "size,label\n1,a\n2,\n3,b\n4,?\n5,a\n6,b\n")
     with pytest.raises(ValueError, match=r"2 of 6 rows without a label.*line 3, line 5"):
         load_table(file)
@@ -119,6 +116,19 @@ def test_rows_without_a_label_are_named(tmp_path: Path) -> None:
     assert "line 3, line 5; left out" in said
     with pytest.raises(ValueError, match="found none"):
         load_table(write(tmp_path, "size,label\n1,\n2,\n"))
+
+    def table(labels: list[Any]) -> pd.DataFrame:
+        return pd.DataFrame({"x": np.arange(len(labels)) % 7, "y": labels})
+
+    with pytest.raises(ValueError, match="share"):
+        load_table(table(list("abcd")))
+    with pytest.raises(ValueError, match="two classes"):
+        load_table(table(["a"] * 4))
+    with pytest.raises(ValueError, match="regression"):
+        load_table(table([number % 25 / 4 for number in range(60)]))
+    assert load_table(table([number % 25 / 4 for number in range(60)]), label="y").num_classes == 25
+    _, said = warned(table(["a", "a", "b", "b", "c"]))
+    assert "1 class with a single training row: c" in said
 
 
 def test_lines_are_counted_as_an_editor_does_and_missing_cells_known_in_every_spelling(
@@ -191,21 +201,6 @@ def test_columns_are_dropped_and_grouped_by_name(tmp_path: Path) -> None:
         options[argument] = "nothing"
         with pytest.raises(ValueError, match=f"{argument}: .*nothing"):
             load_table(file, **options)
-
-
-def test_labels_that_cannot_be_classes(tmp_path: Path) -> None:
-    def table(labels: list[Any]) -> pd.DataFrame:
-        return pd.DataFrame({"x": np.arange(len(labels)) % 7, "y": labels})
-
-    with pytest.raises(ValueError, match="share"):
-        load_table(table(list("abcd")))
-    with pytest.raises(ValueError, match="two classes"):
-        load_table(table(["a"] * 4))
-    with pytest.raises(ValueError, match="regression"):
-        load_table(table([number % 25 / 4 for number in range(60)]))
-    assert load_table(table([number % 25 / 4 for number in range(60)]), label="y").num_classes == 25
-    _, said = warned(table(["a", "a", "b", "b", "c"]))
-    assert "1 class with a single training row: c" in said
 
 
 def test_duplicates_are_warned_of_and_stay_together() -> None:

@@ -97,7 +97,7 @@ def test_labels_of_text_come_back_as_text_and_the_curve_tells() -> None:
     assert not hasattr(classifier, "validation_scores_")
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_one_others() -> None:
+def test_seeds_decide_the_bytes_and_nothing_global_is_touched() -> None:
     features, labels = blobs()
     shared = np.random.RandomState(5)  # is moved on by each fit
     seeds = (0, 0, 1, shared, shared)
@@ -105,9 +105,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_others() -> None:
     assert first == second
     assert all(first != other for other in others)
     assert others[-1] != others[-2]
-
-
-def test_nothing_global_is_touched() -> None:
     for random_state in (None, 3):
         numpy_state: Any = np.random.get_state()
         torch_state, threads = torch.get_rng_state(), torch.get_num_threads()
@@ -240,7 +237,7 @@ def table(count: int = 120) -> Any:
     return pandas.DataFrame({"colour": colours, "size": sizes, "count": np.arange(count) % 7})
 
 
-def test_a_table_may_have_categories_and_gaps() -> None:
+def test_a_table_may_have_categories_and_gaps_and_is_as_the_array_of_its_numbers() -> None:
     data = table()
     labels = np.where(data["colour"] == "red", "warm", "cold")
     classifier = small(epochs=15).fit(data, labels)
@@ -254,9 +251,6 @@ def test_a_table_may_have_categories_and_gaps() -> None:
     with pytest.warns(UserWarning, match="valid feature names"):
         plain = classifier.predict(data.to_numpy(dtype=object))
     assert (plain == labels).all()
-
-
-def test_a_table_of_numbers_is_as_the_array_of_them() -> None:
     features, labels = blobs()
     named = pandas.DataFrame(features, columns=["width", "height"])
     classifier = small().fit(named, pandas.Series(labels))

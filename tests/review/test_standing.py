@@ -90,6 +90,7 @@ def test_every_choice_is_counted_and_exported(audit: Audit, decisions: Decisions
     counts = review.counts()
     assert (counts.seen, counts.decided, counts.changed, counts.unsure) == (4, 4, 2, 1)
     rows = exported(audit, decisions)
+    assert list(rows[0]) == ["sample", "given", "label", "decision"]
     assert [row["sample"] for row in rows] == list(audit.samples)
     assert [row["given"] for row in rows] == [CLASSES[label] for label in given]
     expected = {

@@ -171,7 +171,7 @@ def test_tables_labels_of_text_and_rare_classes() -> None:
     assert robust(LogisticRegression()).fit(table, two).classes_.tolist() == ["odd", "warm"]
 
 
-def test_groups_and_copies_stay_in_one_fold() -> None:
+def test_rows_of_a_group_stay_in_one_fold_and_unseen() -> None:
     rows = np.random.default_rng(0).normal(size=(300, 2))
     rows[59] = rows[3]
     groups, labels = np.arange(300) // 3, np.arange(300) % 2
@@ -181,9 +181,6 @@ def test_groups_and_copies_stay_in_one_fold() -> None:
     for part in itertools.chain(*examples.cuts):
         assert not set(groups[part.train]) & set(groups[part.validation])
         assert (3 in part.train) == (59 in part.train)
-
-
-def test_a_forest_does_not_look_at_other_rows_of_a_group() -> None:
     generator = np.random.default_rng(0)
     rows = generator.normal(size=(60, 2)).repeat(10, axis=0)
     labels, groups = generator.integers(2, size=60).repeat(10), np.arange(60).repeat(10)
