@@ -103,7 +103,7 @@ FAULTS: dict[str, tuple[Callable[[FileServer], object], str]] = {
         lambda server: (server.files.update({PATH: bytes(1 << 20)}), setattr(server, "length", 0)),
         "got a larger one",
     ),
-    "slow": (lambda server: setattr(server, "pause", 1.0), "timed out"),
+    "slow": (lambda server: setattr(server, "pause", 30.0), "timed out"),
 }
 
 

@@ -73,7 +73,7 @@ def test_the_same_call_resumes_to_the_same_result(tmp_path: Path) -> None:
         folder.mkdir()
         write_fruit(folder)
     # One process that has trained nothing forks them: threads do not survive a fork.
-    subprocess.run([sys.executable, __file__, killed], check=True, timeout=300)
+    subprocess.run([sys.executable, __file__, killed], check=True, timeout=600)
     started: list[int] = []
 
     def note(event: Event | str) -> None:
