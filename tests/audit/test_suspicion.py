@@ -25,7 +25,7 @@ def by_bayes(logits: np.ndarray, labels: np.ndarray, model: NoiseModel) -> np.nd
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @examples(
     st.integers(2, 7),
     st.integers(1, 40),
@@ -63,7 +63,7 @@ def test_it_is_bayes_rule(
             assert found.confusion[said, label] == times
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20)
 @examples(st.integers(2, 6), st.floats(0, 1 / 3), st.integers(0, 1 << 30))
 def test_where_doubts_are_shared_the_networks_word_counts_as_much_more(
     classes: int, shared: float, seed: int

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelproof.data.columns import Columns
@@ -182,6 +182,7 @@ def test_columns_are_plain_json() -> None:
         Columns.from_values(kept)
 
 
+@settings(max_examples=30)
 @given(
     st.lists(st.none() | st.floats(-1e20, 1e20), min_size=3, max_size=30),
     st.lists(st.none() | st.text(max_size=3), min_size=3, max_size=30),

@@ -1,13 +1,10 @@
 """The datasets themselves, as published; skipped where they are not at hand."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from cifar_files import write_python
 from shared_data import shared_data
 
-from labelproof.data import DATASETS, load_coarse_labels, load_dataset, verify_dataset
+from labelproof.data import load_coarse_labels, load_dataset, verify_dataset
 
 NAMES = ("mnist", "cifar10", "cifar100")
 ENDS = {
@@ -32,16 +29,6 @@ def test_contents_and_normalisation_are_the_published_ones(name: str) -> None:
         std = np.sqrt((counts * (values - mean) ** 2).sum() / counts.sum())
         np.testing.assert_allclose(dataset.mean[channel], mean, atol=5.1e-5)
         np.testing.assert_allclose(dataset.std[channel], std, atol=5.1e-5)
-
-
-def test_the_python_version_of_the_real_images_is_verified_too(tmp_path: Path) -> None:
-    binary, python = DATASETS["cifar100"].layouts
-    folder = shared_data("cifar100") / binary.folders[-1]
-    files = {file: np.fromfile(folder / file, np.uint8) for file in binary.files}
-    records = {file: content.reshape(-1, 3074) for file, content in files.items()}
-    write_python(tmp_path / python.folders[0], records)
-    found = verify_dataset("cifar100", root=tmp_path)
-    assert (found.version, found.problems) == ("python version", ())
 
 
 def test_a_super_class_has_five_classes_of_its_own() -> None:

@@ -26,7 +26,7 @@ def labels_of(found: list[int], seed: int) -> NDArray[np.int64]:
     return np.random.default_rng(seed).permutation(np.repeat(np.arange(len(found)), found))
 
 
-@settings(derandomize=True, deadline=None)
+@settings(derandomize=True, max_examples=40)
 @given(sizes, st.floats(0.01, 0.99), seeds)
 def test_each_class_gives_its_share_and_keeps_one(
     found: list[int], share: float, seed: int
@@ -46,7 +46,7 @@ def test_each_class_gives_its_share_and_keeps_one(
         assert (held == most).any()
 
 
-@settings(derandomize=True, deadline=None)
+@settings(derandomize=True, max_examples=40)
 @given(sizes, st.integers(2, 7), seeds)
 def test_folds_hold_every_sample_out_once_and_are_alike(
     found: list[int], count: int, seed: int
@@ -130,7 +130,7 @@ def test_bad_arguments_are_named() -> None:
             folds([0, 1, 0, 1], count, seed=0)  # pyright: ignore[reportArgumentType]
 
 
-CUT = settings(max_examples=60, deadline=None)
+CUT = settings(max_examples=25)
 
 
 @st.composite
@@ -203,6 +203,7 @@ def test_samples_without_a_group_are_by_themselves() -> None:
         assert admitted.tolist() == [0, 1, 2, 2, 4, 4]
 
 
+@settings(max_examples=40)
 @given(st.lists(st.lists(st.integers(0, 11), min_size=1, max_size=4), max_size=6))
 def test_groups_that_share_a_sample_are_one(groups: list[list[int]]) -> None:
     columns = [
