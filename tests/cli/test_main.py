@@ -241,7 +241,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_so(
         # It reaches every process of a terminal.
         for process in multiprocessing.active_children():
             os.kill(process.pid or 0, signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
+        raise KeyboardInterrupt
 
     monkeypatch.setattr("labelproof.cli.demo.RunDisplay.finish", press)
     arguments = ("demo", "--epochs", "2", "--seeds", "1", "--no-open", "--processes", "2")
