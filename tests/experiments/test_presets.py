@@ -303,7 +303,6 @@ def test_a_sweep_moves_one_number_and_holds_the_others() -> None:
 
 
 def test_a_name_in_another_case_is_the_same_row_and_twice_is_once() -> None:
-    # In particular it has the row's settings: NLNL has another schedule than a loss of the user's.
     twice = plan("symmetric", "mnist", methods=["NLNL", "NlNl"])
     assert plan("symmetric", "mnist", methods=["nlnl"]) == twice
     rows = choose_rows("symmetric", "mnist", ["phuber-ce", "GCE( q=0.5 )"])

@@ -4,23 +4,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from shared_data import shared_data
 
 from labelproof.noise import HUMAN_LABELS, human_labels, parse_noise
 from labelproof.noise.matrices import SUPER_CLASSES
 
-ROOT = Path(__file__).parents[2]
 CLEAN = np.array([0, 1, 2, 1], dtype=np.uint8)
 WORSE = np.array([0, 1, 1, 2], dtype=np.uint8)
-
-
-def published(name: str) -> Path:
-    """One of the publishers' label files, from a folder that the environment names."""
-    named = os.environ.get("LABELPROOF_SHARED")
-    folder = Path(named) if named else ROOT.parent / "shared" / "data"
-    for path in (folder / name, folder / "data" / name, folder / "cifar-n" / name):
-        if path.exists():
-            return path
-    pytest.skip(f"no {name} in {folder}; LABELPROOF_SHARED names the folder that has it")
 
 
 def write(path: Path, **arrays: object) -> Path:
@@ -29,9 +19,10 @@ def write(path: Path, **arrays: object) -> Path:
 
 
 def test_the_published_labels_have_the_published_rates() -> None:
+    folder = shared_data("cifarn") / "cifar-n"
     rates = {"aggregate": 9.01, "random1": 17.23, "random2": 18.12, "random3": 17.64}
     for which, percent in (rates | {"worse": 40.21, "noisy": 40.20}).items():
-        file = published("cifar100n.npz" if which == "noisy" else "cifar10n.npz")
+        file = folder / ("cifar100n.npz" if which == "noisy" else "cifar10n.npz")
         result = human_labels(file, which)
         assert round(100 * result.rate, 2) == percent
         assert HUMAN_LABELS[which].rate == pytest.approx(percent / 100)
@@ -39,7 +30,7 @@ def test_the_published_labels_have_the_published_rates() -> None:
         np.testing.assert_allclose(result.matrix.sum(axis=1), 1)
 
     # The published super-classes are the table's.
-    with np.load(published("cifar100n.npz"), allow_pickle=False) as file:
+    with np.load(folder / "cifar100n.npz", allow_pickle=False) as file:
         pairs = set(zip(file["clean_label"], file["clean_coarse_label"], strict=True))
     table = {(label, place) for place, labels in enumerate(SUPER_CLASSES) for label in labels}
     assert pairs == table

@@ -34,9 +34,7 @@ def test_a_finished_folder_has_what_its_readers_need(tmp_path: Path) -> None:
         "00002-0000000.safetensors",
         "00003-0000000.safetensors",
     ]
-    description = read_description(tmp_path)
-    assert description.input_shape == (1, 8, 8)
-    assert description.network == small().network
+    assert read_description(tmp_path).network == small().network
 
 
 def test_a_record_is_asked_for_by_its_configuration(tmp_path: Path) -> None:
@@ -229,7 +227,7 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
         reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()), daemon=True)  # noqa: B023
         reader.start()
         write_bytes(path, b"new" * 50_000)
-        reader.join(timeout=30)
+        reader.join(timeout=120)
         assert found == [b"new" * 50_000]
     assert pipe.is_fifo()
     assert names(tmp_path) == ["link", "pipe"]

@@ -18,11 +18,10 @@ NETWORK = "mlp(hidden=32,depth=1,batch_norm=true)"
 DIGITS = small_digits(400, 0)
 
 
-def seen_at(loss: str, *, rate: float = 0.1, epochs: int = 8) -> int | None:
+def seen_at(loss: str, *, rate: float = 0.1) -> int | None:
     """After how many epochs a real run is taken for collapsed."""
-    configuration = small(
-        loss=loss, learning_rate=rate, network=NETWORK, epochs=epochs, validation=0.3
-    )
+    how = {"network": NETWORK, "epochs": 8, "validation": 0.3}
+    configuration = small(loss=loss, learning_rate=rate, **how)
     curve: dict[str, list[float]] = {"validation_accuracy": [], "predicted_classes": []}
     for event in train(Job(configuration), load=lambda each: choose_examples(each, DIGITS)):
         if event.kind == "epoch":
