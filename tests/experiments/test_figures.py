@@ -14,7 +14,7 @@ from labelproof.experiments.embeddings import (
     select_embeddings,
     write_embeddings,
 )
-from labelproof.experiments.grids import GRIDS, plan
+from labelproof.experiments.grids import GRIDS, choose_rows, plan
 from labelproof.experiments.records import RecordStore
 
 
@@ -23,7 +23,7 @@ def test_every_method_is_in_every_panel_and_without_records_it_is_empty() -> Non
         panels = curves.accuracy_panels(committed(), dataset)
         assert len(panels) == 9
         for panel in panels:
-            assert {line.name for line in panel.lines} == set(GRIDS["symmetric"].rows(dataset))
+            assert {line.name for line in panel.lines} == set(choose_rows("symmetric", dataset))
             assert set(panel.missing) == {line.name for line in panel.lines if not line.seeds}
     nothing = curves.accuracy_panels(RecordStore(Path("nowhere")), "mnist")
     assert all(len(panel.missing) == 9 for panel in nothing)
@@ -60,7 +60,7 @@ def test_memorising_is_what_cross_entropy_does_and_the_regulariser_prevents() ->
 def test_a_sweep_has_a_line_for_each_value(tmp_path: Path) -> None:
     for sweep, symbol in curves.SWEEPS.items():
         store = RecordStore(tmp_path / sweep)
-        method, column = GRIDS[sweep].rows("cifar10")[0], GRIDS[sweep].columns[1]
+        method, column = choose_rows(sweep, "cifar10")[0], GRIDS[sweep].columns[1]
         (run,) = plan(sweep, "cifar10", methods=[method], columns=[column])
         store.add(made_record(run.configuration, 70.0))
         first, *others = curves.sweep_panels(sweep, store)

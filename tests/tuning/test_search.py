@@ -13,7 +13,7 @@ from labelproof.data import Split, load_digits
 from labelproof.training import Event, choose_examples
 from labelproof.tuning import Search, Trial, tune
 from labelproof.tuning import search as course_module
-from labelproof.tuning.validation import choose_validation
+from labelproof.tuning.search import choose_validation
 
 SETTING = small(loss="ce", epochs=2)
 STRONG = "ce+sr(tau=0.5,p=0.1,lambda0=80,rho=1,r=1,normalize=false)"

@@ -27,7 +27,7 @@ from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution, StopRequest
 from labelproof.training.run_folder import PREDICTIONS, RunFolder
 from labelproof.training.runner import Event, Job
-from labelproof.tuning.validation import choose_validation
+from labelproof.tuning.search import choose_validation
 
 
 class CrossValidation:

@@ -111,80 +111,56 @@ def compare_runs(records: Iterable[RunRecord]) -> list[Compared]:
         {'loss': 'gce(q=0.5)'} 85.0 None
         {'loss': 'ce'} 81.0 (-3.0, None)
     """
-    groups: dict[str, dict[int, RunRecord]] = {}
-    for record in _with_versions(_measured(records)):
+    groups: dict[str, tuple[dict[str, Any], str, dict[int, RunRecord]]] = {}
+    for record, version, measured_on in _measured(records):
+        settings = {**record.configuration, _VERSION: version}
+        seed = int(settings.pop("seed"))
         # Another measure is another group: of test labels and of held-out ones there is no mean.
-        values = {name: value for name, value in record.configuration.items() if name != "seed"}
-        key = json.dumps([values, _measured_on(record)], sort_keys=True)
-        groups.setdefault(key, {}).setdefault(int(record.configuration["seed"]), record)
-    runs = [list(group.values()) for group in groups.values()]
-    different = _different([group[0].configuration for group in runs])
-    compared = [_compared(group, different) for group in runs]
+        key = json.dumps([settings, measured_on], sort_keys=True)
+        groups.setdefault(key, (settings, measured_on, {}))[2].setdefault(seed, record)
+    every = [settings for settings, _, _ in groups.values()]
+    names = dict.fromkeys([*_FIRST, *(name for settings in every for name in settings)])
+    values = {name: {str(settings.get(name, "")) for settings in every} for name in names}
+    compared = [
+        Compared(
+            {n: settings.get(n, "") for n in names if n == "loss" or len(values[n]) > 1},
+            measured_on,
+            {seed: runs[seed].curve[_METRICS[measured_on]][-1] for seed in sorted(runs)},
+            fmean(run.noise_rate for run in runs.values()),
+        )
+        for settings, measured_on, runs in groups.values()
+    ]
     places = {_place(each): number for number, each in reversed(list(enumerate(compared)))}
     compared.sort(key=lambda each: (places[_place(each)], -each.mean))
     best: dict[tuple[str, ...], Compared] = {}
     return [_with_difference(each, best.setdefault(_place(each), each)) for each in compared]
 
 
-def _measured(records: Iterable[RunRecord]) -> list[RunRecord]:
-    """The runs that can be compared; of the others it is told."""
+def _measured(records: Iterable[RunRecord]) -> list[tuple[RunRecord, int, str]]:
+    """The runs that can be compared, the version of their data, and what they were measured on."""
+    marks: dict[str, list[str]] = {}
     found, unmeasured = [], []
     for record in records:
-        measured = any(record.curve.get(metric) for metric in _METRICS.values())
-        (found if measured else unmeasured).append(record)
+        measured = [name for name, metric in _METRICS.items() if record.curve.get(metric)]
+        if not measured:
+            unmeasured.append(record.name)
+            continue
+        known = marks.setdefault(str(record.configuration["data"]), [])
+        mark = record.data.get("fingerprint")
+        if mark and str(mark) not in known:
+            known.append(str(mark))
+        # An old record does not say what its data were.
+        found.append((record, known.index(str(mark)) + 1 if mark else 1, measured[0]))
     if unmeasured:
         said = (
             f"{count(len(unmeasured), 'run')} left out, neither tested nor validated: "
-            f"{few([record.name for record in unmeasured])}; train with a share to validate on "
-            "(validation=0.1), or on data with a test part"
+            f"{few(unmeasured)}; train with a share to validate on (validation=0.1), or on data "
+            "with a test part"
         )
         if not found:
             raise ValueError(said)
         notice(said)
     return found
-
-
-def _with_versions(records: Sequence[RunRecord]) -> list[RunRecord]:
-    """The records, with the version of their data as a setting."""
-    marks: dict[str, list[str]] = {}
-    found = []
-    for record in records:
-        known = marks.setdefault(str(record.configuration.get("data")), [])
-        mark = record.data.get("fingerprint")
-        if mark and str(mark) not in known:
-            known.append(str(mark))
-        version = known.index(str(mark)) + 1 if mark else 1  # an old record does not say
-        values = {**record.configuration, _VERSION: version}
-        found.append(replace(record, configuration=values))
-    return found
-
-
-def _measured_on(record: RunRecord) -> str:
-    return next(name for name, metric in _METRICS.items() if record.curve.get(metric))
-
-
-def _different(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of settings that are not the same in all, and the loss."""
-    names = dict.fromkeys([*_FIRST, *(name for each in configurations for name in each)])
-    return [
-        name
-        for name in names
-        if name == "loss"
-        or (name != "seed" and len({str(each.get(name, "")) for each in configurations}) > 1)
-    ]
-
-
-def _compared(runs: Sequence[RunRecord], different: Sequence[str]) -> Compared:
-    measured_on = _measured_on(runs[0])
-    accuracies = {
-        int(run.configuration["seed"]): run.curve[_METRICS[measured_on]][-1] for run in runs
-    }
-    return Compared(
-        {name: runs[0].configuration.get(name, "") for name in different},
-        measured_on,
-        dict(sorted(accuracies.items())),
-        fmean(run.noise_rate for run in runs),
-    )
 
 
 def _place(compared: Compared) -> tuple[str, ...]:

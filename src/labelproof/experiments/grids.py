@@ -64,9 +64,10 @@ class Grid:
     Attributes:
         summary: One line for a list of grids.
         datasets: What it can be made for.
-        rows: Methods of a dataset, in order.
         columns: Columns, in order.
         configure: From dataset, method and column to a run with the first seed.
+        rows: Methods, in order; none for those that are published. A later table has those of them
+            that a dataset has settings for.
         own_columns: Columns of datasets that have others.
         later: Whether it is no table of the paper but of what was published since, or measured
             here for the first time. Such a table shows the best epoch beside the last one.
@@ -74,9 +75,9 @@ class Grid:
 
     summary: str
     datasets: tuple[str, ...]
-    rows: Callable[[str], Sequence[str]]
     columns: tuple[str, ...]
     configure: Callable[[str, str, str], Configuration]
+    rows: tuple[str, ...] = ()
     own_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     later: bool = False
 
@@ -143,43 +144,27 @@ def choose_rows(table: str, dataset: str, methods: Sequence[str] = ()) -> list[s
     """
     grid = GRIDS[choose("table", table, GRIDS)]
     choose(f"dataset of {table}", dataset, grid.datasets)
-    rows = grid.rows(dataset)
     # The settings of a row depend on its name, so that a name in another case must not be a loss.
-    known = (*rows, *paper_losses(dataset), *paper_algorithms(dataset))
-    names = {_plain(name): name for name in reversed(known)}
-    return list(dict.fromkeys(names.get(_plain(method), method) for method in methods)) or [*rows]
+    known = {**paper_losses(dataset), **paper_algorithms(dataset)}
+    rows = list(grid.rows or published(table, dataset))
+    rows = [name for name in rows if name in known] if grid.later else rows
+    names = {_plain(name): name for name in reversed((*rows, *known))}
+    return list(dict.fromkeys(names.get(_plain(method), method) for method in methods)) or rows
 
 
 def _plain(name: str) -> str:
     return "".join(name.casefold().split())
 
 
-def _published_rows(table: str, dataset: str) -> list[str]:
-    return list(published(table, dataset))
-
-
-def _noisy(kind: str, dataset: str, method: str, rate: str) -> Configuration:
-    return paper_configuration(dataset, method, noise=paper_noise(dataset, kind, float(rate)))
-
-
-def _known_rows(rows: Sequence[str], dataset: str) -> list[str]:
-    known = {**paper_losses(dataset), **paper_algorithms(dataset)}
-    return [name for name in rows if name in known]
-
-
-def _human(dataset: str, method: str, column: str) -> Configuration:
-    which, _, as_published = column.partition("-")
-    training = paper_training("cifar-n") if as_published else None
-    return paper_configuration(dataset, method, noise=f"human:{which}", training=training)
-
-
-def _comparison(dataset: str, method: str, column: str) -> Configuration:
-    kind, _, rate = column.partition("-")
-    if kind == "clean":
-        return paper_configuration(dataset, method)
-    if not rate:
-        return _human(dataset, method, column)
-    return _noisy({"sym": "symmetric", "asym": "asymmetric"}[kind], dataset, method, rate)
+def _noisy(dataset: str, method: str, column: str, *, kind: str = "") -> Configuration:
+    """A cell by its noise: `0.4` of a kind, `sym-0.4`, `asym-0.4`, human `worse`, or none."""
+    first, _, rest = column.partition("-")
+    kind = kind or {"sym": "symmetric", "asym": "asymmetric"}.get(first, "")
+    noise = "none" if first in ("clean", "top1") else f"human:{first}"
+    if kind:
+        noise = paper_noise(dataset, kind, float(rest or first))
+    training = paper_training("cifar-n") if rest == "cifarn" else None
+    return paper_configuration(dataset, method, noise=noise, training=training)
 
 
 def _imbalance(dataset: str, method: str, column: str) -> Configuration:
@@ -222,87 +207,78 @@ def _sweep(
 # are plain cross entropy, so the logits are not normalised there.
 _SWEPT = {"rho": 1, "normalize": "false", "clamp": 1e-7}
 
+_CIFAR = ("cifar10", "cifar100")
+
 GRIDS: Mapping[str, Grid] = {
     "symmetric": Grid(
         "every method at symmetric noise 0, .2, .4, .6, .8",
-        ("mnist", "cifar10", "cifar100"),
-        partial(_published_rows, "symmetric"),
+        ("mnist", *_CIFAR),
         ("0.0", "0.2", "0.4", "0.6", "0.8"),
-        partial(_noisy, "symmetric"),
+        partial(_noisy, kind="symmetric"),
     ),
     "asymmetric": Grid(
         "every method at asymmetric noise .1, .2, .3, .4",
-        ("mnist", "cifar10", "cifar100"),
-        partial(_published_rows, "asymmetric"),
+        ("mnist", *_CIFAR),
         ("0.1", "0.2", "0.3", "0.4"),
-        partial(_noisy, "asymmetric"),
+        partial(_noisy, kind="asymmetric"),
     ),
     "comparison": Grid(
         "Co-teaching and PHuber-CE beside CE and CE+SR",
-        ("cifar10", "cifar100"),
-        partial(_published_rows, "comparison"),
+        _CIFAR,
         ("sym-0.6", "sym-0.8", "asym-0.3", "asym-0.4"),
-        _comparison,
+        _noisy,
     ),
     "imbalance": Grid(
         "CE and CE+SR on long-tailed and step-imbalanced classes",
-        ("cifar10", "cifar100"),
-        partial(_published_rows, "imbalance"),
+        _CIFAR,
         ("lt-0.01", "lt-0.1", "step-0.01", "step-0.1"),
         _imbalance,
     ),
-    "webvision": Grid(
-        "mini WebVision, ResNet-50",
-        ("webvision",),
-        partial(_published_rows, "webvision"),
-        ("top1",),
-        lambda dataset, method, _: paper_configuration(dataset, method),
-    ),
+    "webvision": Grid("mini WebVision, ResNet-50", ("webvision",), ("top1",), _noisy),
     "beyond": Grid(
         "losses published since beside CE+SR, and sparse outputs with sparse weights",
-        ("cifar10", "cifar100"),
-        partial(_known_rows, LATER_ROWS),
+        _CIFAR,
         (
             *("sym-0.2", "sym-0.4", "sym-0.6", "sym-0.8", "asym-0.2", "asym-0.4"),
             *("worse", "random1", "aggregate", "clean"),
         ),
-        _comparison,
+        _noisy,
+        LATER_ROWS,
         {"cifar100": ("sym-0.4", "sym-0.6", "asym-0.4", "noisy")},
         later=True,
     ),
     "human": Grid(
         "human labels, CIFAR-10N and CIFAR-100N, in the paper's setting and in the publishers'",
-        ("cifar10", "cifar100"),
-        partial(_known_rows, HUMAN_ROWS),
-        tuple(
-            f"{which}{how}"
-            for how in ("", "-cifarn")
-            for which in ("aggregate", "random1", "worse")
+        _CIFAR,
+        (
+            *("aggregate", "random1", "worse"),
+            *("aggregate-cifarn", "random1-cifarn", "worse-cifarn"),
         ),
-        _human,
+        _noisy,
+        HUMAN_ROWS,
         {"cifar100": ("noisy", "noisy-cifarn")},
         later=True,
     ),
     "sweep-lambda": Grid(
         "a constant weight of the penalty, at temperatures 1 and .5",
         ("cifar10",),
-        lambda _: ["CE+SR(tau=1)", "CE+SR(tau=0.5)", "FL+SR(tau=1)", "FL+SR(tau=0.5)"],
         ("0.3", "1", "5", "10", "20", "30"),
         partial(_sweep, {"p": 0.1, **_SWEPT}, "lambda0"),
+        ("CE+SR(tau=1)", "CE+SR(tau=0.5)", "FL+SR(tau=1)", "FL+SR(tau=0.5)"),
     ),
     "sweep-tau": Grid(
         "the temperature, with the penalty's weight at 0",
         ("cifar10",),
-        lambda _: ["CE+SR"],
         ("0.01", "0.03", "0.1", "0.3", "0.5", "1"),
         partial(_sweep, {"p": 0.1, "lambda0": 0, **_SWEPT}, "tau"),
+        ("CE+SR",),
     ),
     "sweep-p": Grid(
         "the exponent, at temperature 1 and weight 5",
         ("cifar10",),
-        lambda _: ["CE+SR"],
         ("0.01", "0.1", "0.3", "0.5", "0.7", "1"),
         partial(_sweep, {"tau": 1, "lambda0": 5, **_SWEPT}, "p"),
+        ("CE+SR",),
     ),
 }
 """What can be run, by name."""

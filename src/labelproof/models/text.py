@@ -30,7 +30,7 @@ from labelproof.models.network import MLP, EightLayerCNN, FourLayerCNN, Network
 from labelproof.models.pretrained import LIBRARIES, call_factory, make_pretrained
 from labelproof.models.resnet import ResNet, Stem
 from labelproof.ranges import suggest, whole
-from labelproof.text import Call, TextError, parse_call
+from labelproof.text import Call, TextError, format_value, parse_call
 
 _DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _PLACE = re.compile(f"{_DOTTED}:{_DOTTED}", re.ASCII)
@@ -164,14 +164,14 @@ def make_network(
             _check_size(text, lambda: constructor(num_classes, input_shape, **options))
         return constructor(num_classes, input_shape, **options, generator=generator)
     if (found := _LIBRARY.fullmatch(name)) is not None:
-        return make_pretrained(
-            found[1],
-            found[2],
-            num_classes=num_classes,
-            channels=_channels(name, input_shape),
-            weights=pretrained,
-            generator=generator,
-        )
+        channels = input_shape[0] if len(input_shape) == 3 else 0
+        if channels not in (1, 3):
+            raise ValueError(
+                f"network: {name} is for images of 1 or 3 channels, got inputs of shape "
+                f"{tuple(input_shape)}"
+            )
+        made = {"num_classes": num_classes, "channels": channels, "generator": generator}
+        return make_pretrained(found[1], found[2], weights=pretrained, **made)
     return call_factory(name, num_classes=num_classes, options=options, generator=generator)
 
 
@@ -249,22 +249,12 @@ def _options(
             problem = f"{call.name} takes {takes}, got {name!r}" + suggest(
                 name, defaults, cutoff=0.5
             )
-        elif isinstance(default, bool) and not isinstance(value, bool):
-            problem = f"expected true or false for {name}, got {value:g}"
-        elif type(default) is int and isinstance(value, bool):
-            problem = f"expected a whole number for {name}, got {str(value).lower()}"
+        elif isinstance(value, bool) != isinstance(default, bool) and default is not None:
+            kind = "true or false" if isinstance(default, bool) else "a whole number"
+            problem = f"expected {kind} for {name}, got {format_value(value)}"
         elif not isinstance(value, bool) and not (0 <= value < 1e9 and value.is_integer()):
             problem = f"expected a whole number of at least 0 for {name}, got {value:g}"
         if problem:
             raise TextError(f"network: {problem}", text, argument.position)
         options[name] = value if isinstance(value, bool) else int(value)
     return options
-
-
-def _channels(name: str, input_shape: Sequence[int]) -> int:
-    if len(input_shape) != 3 or input_shape[0] not in (1, 3):
-        raise ValueError(
-            f"network: {name} is for images of 1 or 3 channels, got inputs of shape "
-            f"{tuple(input_shape)}"
-        )
-    return input_shape[0]

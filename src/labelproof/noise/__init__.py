@@ -1,7 +1,6 @@
 """Label noise: labels in, labels out, and what was done to them."""
 
 from labelproof.noise.human import HUMAN_LABELS, HumanSet, human_labels
-from labelproof.noise.instance import corrupt_by_instance
 from labelproof.noise.matrices import (
     CONFUSIONS,
     REFERENCE_CONFUSIONS,
@@ -14,7 +13,7 @@ from labelproof.noise.matrices import (
     symmetric_matrix,
     warn_of_rivals,
 )
-from labelproof.noise.sampling import NoisyLabels, corrupt
+from labelproof.noise.sampling import NoisyLabels, corrupt, corrupt_by_instance
 from labelproof.noise.text import NoiseSpec, parse_noise
 
 __all__ = [

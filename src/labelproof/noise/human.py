@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labelproof.noise.sampling import NoisyLabels, admit_labels
 from labelproof.npz import check_room, read_npz
+from labelproof.ranges import choose
 
 _MOST_CLASSES = 10_000
 
@@ -68,11 +69,8 @@ def human_labels(
         Wei et al., "Learning with Noisy Labels Revisited: A Study Using Real-World Human
         Annotations", ICLR 2022.
     """
-    if which not in HUMAN_LABELS:
-        raise ValueError(f"which: expected one of {', '.join(HUMAN_LABELS)}, got {which!r}")
-    path = Path(path)
+    path, key = Path(path), HUMAN_LABELS[choose("which", which, HUMAN_LABELS)].key
     arrays = _read(path)
-    key = HUMAN_LABELS[which].key
     if missing := {_CLEAN, key} - set(arrays):
         has = [name for name, entry in HUMAN_LABELS.items() if entry.key in arrays]
         raise ValueError(
@@ -86,22 +84,19 @@ def human_labels(
             f"got {len(noisy)} and {len(clean)}"
         )
     if labels is not None:
-        _check_order(path, clean, np.asarray(labels))
+        given = np.asarray(labels)
+        if given.shape != clean.shape or (given != clean).any():
+            same = given.shape == clean.shape
+            found = f"{np.sum(given != clean)} others" if same else f"shape {given.shape}"
+            raise ValueError(
+                f"labels: expected the {len(clean)} clean labels of {path} in their order, got "
+                f"{found}; the images are in another order or another dataset's"
+            )
     num_classes = int(max(clean.max(initial=0), noisy.max(initial=0))) + 1
     if num_classes > _MOST_CLASSES:
         raise ValueError(f"{path}: expected labels below {_MOST_CLASSES}, got {num_classes - 1}")
     result = NoisyLabels(clean, noisy, np.eye(num_classes))
     return replace(result, matrix=result.empirical_matrix)
-
-
-def _check_order(path: Path, clean: NDArray[np.int64], labels: NDArray[np.generic]) -> None:
-    if not np.array_equal(labels, clean):
-        same = labels.shape == clean.shape
-        found = f"{np.count_nonzero(labels != clean)} others" if same else f"shape {labels.shape}"
-        raise ValueError(
-            f"labels: expected the {len(clean)} clean labels of {path} in their order, got "
-            f"{found}; the images are in another order or another dataset's"
-        )
 
 
 def _read(path: Path) -> dict[str, NDArray[np.generic]]:
@@ -110,17 +105,15 @@ def _read(path: Path) -> dict[str, NDArray[np.generic]]:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: there is no such file")
     try:
-        return read_npz(path) if path.suffix == ".npz" else _read_pt(path)
+        if path.suffix == ".npz":
+            return read_npz(path)
+        check_room(path)
+        with torch.serialization.safe_globals(_ARRAY_PARTS):
+            content = torch.load(path, map_location="cpu", weights_only=True)
+        return {name: np.asarray(values) for name, values in content.items()}
     except Exception:  # a damaged file makes zipfile and torch raise almost anything
         # torch's own message would advise to read the file in a way that can run its code.
         raise ValueError(f"{path}: expected named arrays and nothing else in the file") from None
-
-
-def _read_pt(path: Path) -> dict[str, NDArray[np.generic]]:
-    check_room(path)
-    with torch.serialization.safe_globals(_ARRAY_PARTS):
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    return {name: np.asarray(values) for name, values in content.items()}
 
 
 # What an array of whole numbers is made of in a .pt file, by the names it had before and after

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labelproof.noise.human import HUMAN_LABELS, human_labels
-from labelproof.noise.instance import corrupt_by_instance
 from labelproof.noise.matrices import (
     CONFUSIONS,
     IN_TURN,
@@ -18,7 +17,7 @@ from labelproof.noise.matrices import (
     pair_matrix,
     symmetric_matrix,
 )
-from labelproof.noise.sampling import NoisyLabels, corrupt
+from labelproof.noise.sampling import NoisyLabels, corrupt, corrupt_by_instance
 from labelproof.ranges import within
 from labelproof.seeds import Seed
 from labelproof.text import format_value, parse_form

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +51,14 @@ def write_dataset_page(
     """
     if samples < 1:
         raise ValueError(f"samples: expected at least 1, got {samples}")
-    names, labels = dataset.class_names, dataset.train.labels
+    labels = dataset.train.labels
     if noisy is not None and not np.array_equal(noisy.clean, labels):
         raise ValueError("noisy: expected noise on the labels of the dataset's training split")
     given = labels if noisy is None else noisy.noisy
-    generator = np.random.default_rng(seed)
-    rows = _rows(dataset, given, samples, generator)
+    rows = _rows(dataset, given, samples, np.random.default_rng(seed))
+    matrices = {} if noisy is None else {"meant": noisy.matrix, "came": noisy.empirical_matrix}
+    numbered = dataset.num_classes <= NUMBERED_CLASSES
+    counted = {"before": labels, "after": given, "wrong": given[labels != given]}
     return write_page(
         Path(path),
         "dataset.html",
@@ -68,16 +69,17 @@ def write_dataset_page(
         own=not dataset.clean,
         rows=rows,
         columns=min(max(len(row["samples"]) for row in rows), COLUMNS),
-        num_classes=len(names),
-        counts=_counts(names, labels, given),
-        largest=int(max(np.bincount(labels).max(), np.bincount(given).max())),
-        heats=[] if noisy is None else _heats(names, noisy),
-        confusions=[] if noisy is None else _confusions(names, noisy),
-        splits={name: len(split) for name, split in dataset.splits.items()},
-        shape=dataset.image_shape,
+        num_classes=dataset.num_classes,
+        counts={
+            name: np.bincount(part, minlength=dataset.num_classes).tolist()
+            for name, part in counted.items()
+        },
+        matrices={name: matrix.tolist() for name, matrix in matrices.items()} if numbered else {},
+        pictures={} if numbered else {name: heat_picture(each) for name, each in matrices.items()},
+        confusions=[] if noisy is None or numbered else _confusions(noisy),
         one_size=isinstance(dataset.train.images, np.ndarray),
         exact=max(dataset.image_shape[1:]) <= EXACT_PIXELS,
-        short_names=max(len(name) for name in names) <= 3,
+        short_names=max(map(len, dataset.class_names)) <= 3,
         seed=seed,
         command=command,
     )
@@ -100,19 +102,14 @@ def finding(dataset: Dataset, noisy: NoisyLabels | None) -> str:
             f"{images:,} training images with the labels they came with, {sizes.min():,} to "
             f"{sizes.max():,} in each of {dataset.num_classes} classes.{known}"
         )
-    wrong = int(noisy.flipped.sum())
     intended = float((1 - np.diag(noisy.matrix))[noisy.clean].mean())
     # Where people wrote the labels nothing was meant, and the matrix is what came of it.
     written = np.array_equal(noisy.matrix, noisy.empirical_matrix)
-    meant = "" if written else f" The noise was meant to make it {100 * intended:.1f}%."
-    if dataset.clean:
-        return (
-            f"{100 * noisy.rate:.1f}% of the training labels are wrong: {wrong:,} of {images:,}."
-            f"{meant}"
-        )
     return (
-        f"{100 * noisy.rate:.1f}% of the training labels were changed: {wrong:,} of {images:,}."
-        f"{meant} How many were wrong before is not known."
+        f"{100 * noisy.rate:.1f}% of the training labels "
+        f"{'are wrong' if dataset.clean else 'were changed'}: {noisy.flipped.sum():,} of "
+        f"{images:,}.{'' if written else f' The noise was meant to make it {100 * intended:.1f}%.'}"
+        f"{'' if dataset.clean else ' How many were wrong before is not known.'}"
     )
 
 
@@ -143,48 +140,20 @@ def _rows(
     return rows
 
 
-def _counts(
-    names: Sequence[str], before: NDArray[np.int64], after: NDArray[np.int64]
-) -> list[dict[str, Any]]:
-    """How often a class occurs before and after noise, and how many of the latter are wrong."""
-    columns = {"before": before, "after": after, "wrong": after[before != after]}
-    counts = {key: np.bincount(part, minlength=len(names)) for key, part in columns.items()}
-    return [
-        {"name": name, **{key: int(sizes[label]) for key, sizes in counts.items()}}
-        for label, name in enumerate(names)
-    ]
-
-
-def _heats(names: Sequence[str], noisy: NoisyLabels) -> list[dict[str, Any]]:
-    """Matrices to be drawn: with numbers if they are small, as a picture if not."""
-    heats = []
-    for title, matrix in (("meant", noisy.matrix), ("as it came out", noisy.empirical_matrix)):
-        if len(names) <= NUMBERED_CLASSES:
-            rows = list(zip(names, matrix.tolist(), strict=True))
-            heats.append({"title": title, "rows": rows})
-        else:
-            heats.append({"title": title, "rows": [], "address": heat_picture(matrix)})
-    return heats
-
-
-def _confusions(names: Sequence[str], noisy: NoisyLabels) -> list[dict[str, Any]]:
+def _confusions(noisy: NoisyLabels) -> list[dict[str, Any]]:
     """The most frequent ways to be wrong, for matrices too large for numbers."""
-    if len(names) <= NUMBERED_CLASSES:
-        return []
-    counts = noisy.counts.copy()
+    counts, empirical = noisy.counts.copy(), noisy.empirical_matrix
     np.fill_diagonal(counts, 0)
-    empirical = noisy.empirical_matrix
     # Stable, so that ties come in the order of the classes wherever the page is made.
     order = np.argsort(-counts, axis=None, kind="stable")[:SHOWN_CONFUSIONS]
-    pairs = [divmod(int(cell), len(names)) for cell in order]
+    pairs = [divmod(int(cell), len(counts)) for cell in order]
     return [
         {
-            "true": names[true],
-            "given": names[given],
-            "intended": noisy.matrix[true, given],
-            "empirical": empirical[true, given],
-            "images": counts[true, given],
+            "pair": pair,
+            "intended": noisy.matrix[pair],
+            "empirical": empirical[pair],
+            "images": counts[pair],
         }
-        for true, given in pairs
-        if counts[true, given]
+        for pair in pairs
+        if counts[pair]
     ]

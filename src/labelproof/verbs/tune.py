@@ -17,10 +17,9 @@ from labelproof.losses.names import LOSS_FILES, VERSION
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import StopRequest
 from labelproof.training.runner import Event
-from labelproof.tuning.search import Search
+from labelproof.tuning.search import Search, count_folds
 from labelproof.tuning.search import tune as run_trials
 from labelproof.tuning.trial import Trial, remove_journal
-from labelproof.tuning.validation import count_folds
 from labelproof.verbs.inputs import LabelledData, Request
 from labelproof.verbs.progress import Callback, Reporter, RunDisplay
 from labelproof.verbs.summaries import stem_of
