@@ -109,27 +109,17 @@ def _check(num_classes: int, rate: float) -> float:
     return within("rate", rate, 0, 1)
 
 
-SUPER_CLASSES: tuple[tuple[int, ...], ...] = (
-    (4, 30, 55, 72, 95),  # aquatic mammals
-    (1, 32, 67, 73, 91),  # fish
-    (54, 62, 70, 82, 92),  # flowers
-    (9, 10, 16, 28, 61),  # food containers
-    (0, 51, 53, 57, 83),  # fruit and vegetables
-    (22, 39, 40, 86, 87),  # household electrical devices
-    (5, 20, 25, 84, 94),  # household furniture
-    (6, 7, 14, 18, 24),  # insects
-    (3, 42, 43, 88, 97),  # large carnivores
-    (12, 17, 37, 68, 76),  # large man-made outdoor things
-    (23, 33, 49, 60, 71),  # large natural outdoor scenes
-    (15, 19, 21, 31, 38),  # large omnivores and herbivores
-    (34, 63, 64, 66, 75),  # medium mammals
-    (26, 45, 77, 79, 99),  # non-insect invertebrates
-    (2, 11, 35, 46, 98),  # people
-    (27, 29, 44, 78, 93),  # reptiles
-    (36, 50, 65, 74, 80),  # small mammals
-    (47, 52, 56, 59, 96),  # trees
-    (8, 13, 48, 58, 90),  # vehicles 1
-    (41, 69, 81, 85, 89),  # vehicles 2
+_SUPER_CLASS_OF = (
+    *(4, 1, 14, 8, 0, 6, 7, 7, 18, 3, 3, 14, 9, 18, 7, 11, 3, 9, 7, 11, 6, 11, 5, 10, 7),
+    *(6, 13, 15, 3, 15, 0, 11, 1, 10, 12, 14, 16, 9, 11, 5, 5, 19, 8, 8, 15, 13, 14, 17, 18, 10),
+    *(16, 4, 17, 4, 2, 0, 17, 4, 18, 17, 10, 3, 2, 12, 12, 16, 12, 1, 9, 19, 2, 10, 0, 1, 16),
+    *(12, 9, 13, 15, 13, 16, 19, 2, 4, 6, 19, 5, 5, 8, 19, 18, 1, 2, 15, 6, 0, 17, 8, 14, 13),
+)
+"""The publisher's number of the super-class of each class of CIFAR-100."""
+
+SUPER_CLASSES: tuple[tuple[int, ...], ...] = tuple(
+    tuple(label for label, group in enumerate(_SUPER_CLASS_OF) if group == number)
+    for number in range(20)
 )
 """CIFAR-100's 20 super-classes in the publisher's order, each with its five classes."""
 

@@ -5,24 +5,24 @@ It needs the extra `review`; what does not (decisions, their export) is in files
 
 from __future__ import annotations
 
-import functools
 import json
 import mimetypes
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples
@@ -42,7 +42,7 @@ LARGEST = 1 << 20
 """Bytes of a request's body."""
 
 
-def make_application(audit: Audit, samples: Samples, decisions: Decisions, token: str) -> ASGIApp:
+def make_application(audit: Audit, samples: Samples, decisions: Decisions, token: str) -> Starlette:
     """The review of an audit, for any ASGI server; its page is at `/TOKEN/`.
 
     Args:
@@ -71,7 +71,9 @@ def make_application(audit: Audit, samples: Samples, decisions: Decisions, token
         **dict.fromkeys(nonsense, _refused),
         OSError: _failed,
     }
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), token)
+    guard = Middleware(BaseHTTPMiddleware, dispatch=partial(_guard, token))
+    within_token = [Mount(f"/{token}", routes=routes)]
+    return Starlette(routes=within_token, exception_handlers=handlers, middleware=[guard])
 
 
 def _getting(answer: Callable[[Request], Any]) -> Callable[[Request], Response]:
@@ -182,11 +184,11 @@ class _Pages:
             raise HTTPException(404, "There is no such sample.")
         return place
 
-    @functools.cached_property
+    @cached_property
     def _typical(self) -> Typical:
         return Typical(self.samples)
 
-    @functools.cached_property
+    @cached_property
     def _texts(self) -> list[str]:
         """What is searched of each sample: its name, its labels, and the cells of a row."""
         audit, findings = self.audit, self.audit.findings
@@ -265,66 +267,49 @@ def _failed(request: Request, error: Exception) -> Response:
     return PlainTextResponse(readable(str(error)), status_code=503)
 
 
-_HEADERS = (
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-        b"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cross-origin-opener-policy", b"same-origin"),
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
     # Of images too: they must not be in the browser's cache once the token is void.
-    (b"cache-control", b"no-store"),
-)
+    "cache-control": "no-store",
+}
 
 
-class Guard:
-    """Forwards only requests that name this server and start with its token.
+async def _guard(
+    token: str, request: Request, answer: Callable[[Request], Awaitable[Response]]
+) -> Response:
+    """Answer only requests that name this server and start with its token.
 
     The host name is checked against DNS rebinding: a foreign page could let its own name resolve to
     this machine and share the review's origin. The token keeps out other pages, and other users of
     this machine unless they can see its command lines. It is in the path rather than a cookie,
     because browsers send cookies to all ports of a host.
-
-    Args:
-        application: What is guarded.
-        token: The first part of every path.
     """
+    refusal = _refusal(request, token)
+    found = PlainTextResponse(refusal, 403) if refusal else await answer(request)
+    found.headers.update(_HEADERS)
+    return found
 
-    def __init__(self, application: ASGIApp, token: str):
-        self._application = application
-        self._token = token
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
-
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), *_HEADERS]}
-            await send(message)
-
-        answer = self._application
-        if scope["type"] == "http" and (refusal := self._refusal(scope)):
-            answer = PlainTextResponse(refusal, 403)
-        inside = {**scope, "root_path": f"{scope.get('root_path', '')}/{self._token}"}
-        await answer(inside, receive, send_guarded)
-
-    def _refusal(self, scope: Scope) -> str:
-        """Why a request is not answered; nothing where it is."""
-        port, headers = scope["server"][1], Headers(scope=scope)
-        hosts = [f"{name}:{port}" for name in ("127.0.0.1", "localhost")]
-        if headers.get("host", "").lower() not in hosts:
-            return f"This review is at {' or '.join(hosts)}, and at no other name."
-        first = scope["path"].split("/", 2)[1:2]
-        if not secrets.compare_digest("".join(first).encode(), self._token.encode()):
-            return (
-                "The address lacks this review's token: open the one that 'labelproof review' "
-                "printed when it was started last."
-            )
-        origins = [f"http://{name}" for name in hosts]
-        writes = scope["method"] not in ("GET", "HEAD")
-        if writes and headers.get("origin", "").lower() not in origins:
-            return "Decisions are taken on the review's own page only."
-        return ""
+def _refusal(request: Request, token: str) -> str:
+    """Why a request is not answered; nothing where it is."""
+    port = request.scope["server"][1]
+    hosts = [f"{name}:{port}" for name in ("127.0.0.1", "localhost")]
+    if request.headers.get("host", "").lower() not in hosts:
+        return f"This review is at {' or '.join(hosts)}, and at no other name."
+    first = "".join(request.scope["path"].split("/", 2)[1:2])
+    if not secrets.compare_digest(first.encode(), token.encode()):
+        return (
+            "The address lacks this review's token: open the one that 'labelproof review' "
+            "printed when it was started last."
+        )
+    origins = [f"http://{name}" for name in hosts]
+    writes = request.method not in ("GET", "HEAD")
+    if writes and request.headers.get("origin", "").lower() not in origins:
+        return "Decisions are taken on the review's own page only."
+    return ""

@@ -11,6 +11,7 @@ stopped proposes what it would have proposed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,6 +52,48 @@ _MANY = 20
 """Classes from which on the paper regularises weakly, with an exponent of 0.01."""
 
 
+_FIRST: tuple[tuple[str, float], ...] = (
+    *(("ce", 0.0), ("gce(q=0.7)", 0.0)),
+    ("ce+sr(lambda0=5,rho=45,normalize=false)", 0.0),
+    ("3*ce+sr(lambda0=3.6,rho=35,lambda_max=19)", 1e-4),
+    ("ce+sr(lambda0=1.2,rho=35)", 5e-5),
+    ("ce+sr(lambda0=1.2,rho=35)", 0.0),
+    ("ce+sr(tau=0.1,lambda0=4,rho=1024,normalize=false)", 0.0),
+    ("gce(q=0.01)+sr(lambda0=3,rho=1024,normalize=false)", 0.0),
+    ("ce+sr(p=0.01,lambda0=4,rho=52)", 0.0),
+    ("ce+sr(lambda0=2.5,rho=1024,normalize=false)", 0.0),
+)
+_FIRST_OF_MANY: tuple[tuple[str, float], ...] = (
+    *(("ce", 0.0), ("gce(q=0.7)", 0.0)),
+    ("ce+sr(p=0.01,lambda0=4,rho=52)", 0.0),
+    ("3*ce+sr(p=0.01,lambda0=12,rho=52,lambda_max=80)", 3e-5),
+    ("3*ce+sr(p=0.01,lambda0=2,rho=52,lambda_max=80)", 1e-5),
+    ("ce+sr(p=0.01,lambda0=10,rho=52)", 0.0),
+    ("gce(q=0.01)+sr(p=0.01,lambda0=4,rho=52)", 0.0),
+    ("ce+sr(lambda0=1.2,rho=35)", 0.0),
+)
+"""What is tried first with few and with many classes: losses whose rho is by how much the weight
+grows over the whole run, and the weight of the l1 penalty that goes with them.
+
+The paper's settings for MNIST, CIFAR-10 and CIFAR-100, and one for small sets. Those with an l1
+penalty are of `benchmarks/sparse_weights_search.py`: one that holds under much noise, since its
+penalty on the outputs stops growing, and one whose penalty keeps growing, for wrong labels that
+have a pattern."""
+
+
+def first_settings(*, epochs: int, classes: int, images: bool) -> list[tuple[str, float]]:
+    """The losses that are tried first, each with the weight of its l1 penalty, for images alone."""
+
+    def stretch(found: re.Match[str]) -> str:
+        return f"rho={round(float(found[1]) ** (1 / epochs), 5):.10g}"
+
+    return [
+        (format_loss(parse_loss(re.sub(r"rho=(\d+)", stretch, loss))), l1)
+        for loss, l1 in (_FIRST_OF_MANY if classes > _MANY else _FIRST)
+        if images or not l1
+    ]
+
+
 def starts(*, epochs: int, classes: int) -> list[str]:
     """The settings that are tried first: known to be good somewhere, the plain ones before all.
 
@@ -70,58 +113,7 @@ def starts(*, epochs: int, classes: int) -> list[str]:
         ce+sr(tau=0.5,p=0.01,lambda0=4,rho=1.10382,r=1,normalize=true)
         ce+sr(tau=0.5,p=0.1,lambda0=2.5,rho=1.18921,r=1,normalize=false)
     """
-    plain: list[Coordinates] = [{"kind": "ce"}, {"kind": "gce", "q": 0.7}]
-    strong = [
-        _sparse(pull=0.5, tau=0.5, p=0.1, growth=45),
-        _sparse(pull=0.12, tau=0.5, p=0.1, growth=35, normalize=True),
-        _sparse(pull=0.4, tau=0.1, p=0.1, growth=1024),
-        _sparse(pull=0.3, tau=0.5, p=0.1, growth=1024, sparse_q=0.01),
-    ]
-    weak = [
-        _sparse(pull=0.04, tau=0.5, p=0.01, growth=52, normalize=True),
-        _sparse(pull=0.25, tau=0.5, p=0.1, growth=1024),
-    ]
-    if classes > _MANY:
-        weak = [
-            weak[0],
-            _sparse(pull=0.1, tau=0.5, p=0.01, growth=52, normalize=True),
-            _sparse(pull=0.04, tau=0.5, p=0.01, growth=52, normalize=True, sparse_q=0.01),
-        ]
-        strong, weak = weak, strong[1:2]
-    return [loss_at(place, epochs=epochs) for place in (*plain, *strong, *weak)]
-
-
-def sparse_weights(*, epochs: int, classes: int) -> dict[str, float]:
-    """Losses of images that go with an l1 penalty on the weights, and its weight.
-
-    The settings of `benchmarks/sparse_weights_search.py` for CIFAR-10 and, with many classes, for
-    CIFAR-100: one that holds under much noise, since its penalty on the outputs stops growing, and
-    one whose penalty keeps growing, for wrong labels that have a pattern.
-
-    Example:
-        >>> for loss, l1 in sparse_weights(epochs=40, classes=10).items():
-        ...     print(l1, loss)
-        0.0001 3*ce+sr(tau=0.5,p=0.1,lambda0=3.6,rho=1.09295,r=1,normalize=true,lambda_max=19)
-        5e-05 ce+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.09295,r=1,normalize=true)
-    """
-    growth = 35.0
-    settings = {"3*ce+sr(lambda0=3.6,lambda_max=19": 1e-4, "ce+sr(lambda0=1.2": 5e-5}
-    if classes > _MANY:
-        growth = 52.0
-        settings = {
-            "3*ce+sr(p=0.01,lambda0=12,lambda_max=80": 3e-5,
-            "3*ce+sr(p=0.01,lambda0=2,lambda_max=80": 1e-5,
-        }
-    rho = round(growth ** (1 / epochs), 5)
-    return {format_loss(parse_loss(f"{text},rho={rho})")): l1 for text, l1 in settings.items()}
-
-
-def first_settings(*, epochs: int, classes: int, images: bool) -> list[tuple[str, float]]:
-    """The losses that are tried first, each with the weight of its l1 penalty."""
-    known = [(loss, 0.0) for loss in starts(epochs=epochs, classes=classes)]
-    if images:  # after the plain losses and the first regularizer
-        known[3:3] = sparse_weights(epochs=epochs, classes=classes).items()
-    return known
+    return [loss for loss, _ in first_settings(epochs=epochs, classes=classes, images=False)]
 
 
 def loss_at(place: Coordinates, *, epochs: int) -> str:
@@ -224,11 +216,6 @@ def nearby(place: Coordinates, generator: np.random.Generator, *, limit: float) 
     if "pull" in near:
         near["pull"] = min(near["pull"], limit)
     return near
-
-
-def _sparse(*, normalize: bool = False, **place: Any) -> Coordinates:
-    kind = "gce+sr" if "sparse_q" in place else "ce+sr"
-    return {"kind": kind, "normalize": normalize, **place}
 
 
 def _inside(name: str, value: float) -> float:
