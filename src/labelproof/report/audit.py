@@ -25,7 +25,6 @@ from labelproof.report.audit_words import (
     confused_most,
     confusion_counts,
     confusions,
-    depths,
     finding,
     remark,
     share,
@@ -151,12 +150,13 @@ def _matrices(audit: Audit) -> dict[str, object]:
     findings = audit.findings
     counts = confusion_counts(findings)
     off = counts * ~np.eye(len(counts), dtype=bool)
-    strength = off / max(int(off.max()), 1)
+    largest = max(int(off.max()), 1)
     names = [readable(name) for name in audit.class_names]
     longest = max(len(name) for name in names)
     pairs = confusions(findings, counts)
     order = [] if len(names) <= NUMBERED_CLASSES else _order(findings, off)
     within = np.ix_(order, order)
+    drawn = {"confusion": off[within] / largest, "noise": findings.transition[within]}
     return {
         "names": names,
         "short_names": longest <= 3,
@@ -164,20 +164,13 @@ def _matrices(audit: Audit) -> dict[str, object]:
         "head_width": round(min(1.2 + 0.55 * longest, 9), 2),
         "pairs": pairs,
         "confused_most": confused_most(pairs, names),
-        "counts": [] if order else counts.tolist(),
+        "counts": counts,
+        "largest": largest,
         "share": partial(share, findings),
-        "depths": {}
-        if order
-        else {"confusion": depths(strength), "noise": depths(findings.transition)},
         "intervals": len(names) <= INTERVAL_CLASSES,
         "order": order,
         "clustered": len(names) > CLUSTERED_CLASSES,
-        "pictures": {
-            "confusion": heat_picture(strength[within]),
-            "noise": heat_picture(findings.transition[within]),
-        }
-        if order
-        else {},
+        "pictures": {key: heat_picture(matrix) for key, matrix in drawn.items()} if order else {},
         "matrices": as_json(
             {
                 "order": order,

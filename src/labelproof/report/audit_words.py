@@ -19,8 +19,6 @@ from labelproof.data.notices import count, few, readable
 from labelproof.report.page import render_page
 
 SHOWN_PAIRS = 12
-_DEEPEST = 0.7
-"""How strong the strongest colour of a cell is: the number on it must stay readable."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +70,6 @@ def confusions(findings: Findings, counts: NDArray[np.int64]) -> list[Pair]:
         for true, given in pairs
         if about[true, given] >= 0.5
     ]
-
-
-def depths(strength: NDArray[np.float64]) -> list[list[float]]:
-    """How strong the colour of each cell is, by its strength between 0 and 1."""
-    # The root, so that small ones are seen beside a large one.
-    return (_DEEPEST * np.sqrt(np.clip(strength, 0, 1))).round(3).tolist()
 
 
 def share(findings: Findings, true: int, given: int, *, of: int = 1) -> Estimate:
