@@ -73,8 +73,8 @@ def test_the_generator_alone_decides_the_weights() -> None:
 MISTAKES = {
     "my_network:linear": "no module 'my_network' for 'my_network:linear'; it has to be",
     "my_networks.deep:linear": "no module 'my_networks.deep' for",
-    "my_networks:liner": "nothing called 'liner' in my_networks; did you mean 'linear'?",
-    "my_networks:Linear.mode": "nothing called 'mode' in Linear",
+    "my_networks:liner": "module 'my_networks' has no attribute 'liner'; did you mean 'linear'?",
+    "my_networks:Linear.mode": "'Linear' has no attribute 'mode'",
     "my_networks:number": "to be a function or class that makes a network, got int",
     "my_networks:ready": "to be a function or class that makes a network, got Linear",
     "my_networks:nothing": "expected 'my_networks:nothing' to return an nn.Module, got dict",

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from labelproof.noise import UnlearnableClassWarning, corrupt_by_instance
-from labelproof.noise import instance as module
+from labelproof.noise import sampling as module
 
 SAMPLES = 20_000
 

@@ -35,15 +35,15 @@ def paper_training(dataset: str) -> dict[str, Any]:
 
     `cifar-n` is how the publishers of CIFAR-10N and CIFAR-100N train.
     """
-    return _values(_settings("training", dataset))
+    return _settings("training", dataset)
 
 
 def row_training(method: str, dataset: str, noise: str) -> dict[str, Any]:
     """What a row is trained with in place of its dataset's settings."""
-    return _values(_settings("training", dataset, noise, method))
+    return _settings("training", dataset, noise, method)
 
 
-def _settings(what: str, dataset: str, noise: str = "none", row: str = "") -> dict[str, str]:
+def _settings(what: str, dataset: str, noise: str = "none", row: str = "") -> dict[str, Any]:
     """The sections for a dataset, a kind of noise on it, and that at its rate, in this order."""
     kind, _, rest = noise.partition(":")
     kind = kind.removesuffix("-reference")
@@ -53,27 +53,24 @@ def _settings(what: str, dataset: str, noise: str = "none", row: str = "") -> di
 
 
 @cache
-def _sections() -> dict[tuple[str, str], dict[str, str]]:
+def _sections() -> dict[tuple[str, str], dict[str, Any]]:
     """The sections of `paper.ini` by their places, and by their rows where they have some."""
     parser = configparser.ConfigParser(delimiters="=", comment_prefixes="#", interpolation=None)
     parser.optionxform = str  # pyright: ignore[reportAttributeAccessIssue]
     parser.read_string(_resource("paper.ini"))
     return {
-        (place, row): dict(parser[section])
+        (place, row): {name: _value(text) for name, text in parser[section].items()}
         for section in parser.sections()
         for place, _, rows in [section.partition(": ")]
         for row in rows.split(", ")
     }
 
 
-def _values(settings: dict[str, str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for name, text in settings.items():
-        try:
-            values[name] = json.loads(text)
-        except ValueError:
-            values[name] = text
-    return values
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def paper_noise(dataset: str, kind: str, rate: float) -> str:

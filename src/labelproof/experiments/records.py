@@ -164,15 +164,11 @@ class RecordStore:
             read = [(path, read_record_file(path)) for path in find_record_files(self.folder)]
             # What `add` wrote comes first, or a bench that trains anew would never be done.
             read.sort(key=lambda each: each[0] != self._place(each[1]))
-            found: dict[tuple[str, int, tuple[bool, int]], RunRecord] = {}
+            found: dict[str, dict[tuple[int, tuple[bool, int]], RunRecord]] = {}
             for _, record in read:
-                values = record.configuration
-                found.setdefault((settings_key(values), values["seed"], _rank(record)), record)
-            self._records = {}
-            for (key, _, _), record in found.items():
-                self._records.setdefault(key, []).append(record)
-            for records in self._records.values():
-                records.sort(key=_rank)
+                same = found.setdefault(settings_key(record.configuration), {})
+                same.setdefault((record.configuration["seed"], _rank(record)), record)
+            self._records = {key: sorted(same.values(), key=_rank) for key, same in found.items()}
         return self._records
 
 

@@ -7,6 +7,7 @@ downloads and checks the pretrained weights, once, into its own cache.
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
@@ -136,7 +137,8 @@ def call_factory(
     >>> call_factory("torch.nn:Identiti", num_classes=10)
     Traceback (most recent call last):
         ...
-    ValueError: network: nothing called 'Identiti' in torch.nn; did you mean 'Identity'?
+    ValueError: network: 'torch.nn:Identiti': module 'torch.nn' has no attribute 'Identiti'; did you
+    mean 'Identity'?
     """
     arguments = {"num_classes": num_classes, **(options or {})}
     with nullcontext() if generator is None else global_state_kept():
@@ -157,9 +159,9 @@ def call_factory(
 
 
 def _find(place: str) -> Callable[..., Any]:
-    module_name, _, attributes = place.partition(":")
+    module_name, _, _ = place.partition(":")
     try:
-        found: Any = importlib.import_module(module_name)
+        found: Any = pkgutil.resolve_name(place)
     except ModuleNotFoundError as error:
         # A module that was found but misses a dependency of its own tells that better itself.
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
@@ -168,13 +170,9 @@ def _find(place: str) -> Callable[..., Any]:
             f"network: no module {error.name!r} for {place!r}; it has to be installed, or its "
             "folder to be on PYTHONPATH"
         ) from None
-    for name in attributes.split("."):
-        if not hasattr(found, name):
-            where = getattr(found, "__name__", repr(found))
-            raise ValueError(
-                f"network: nothing called {name!r} in {where}{suggest(name, dir(found))}"
-            )
-        found = getattr(found, name)
+    except AttributeError as error:
+        hint = suggest(error.name or "", dir(error.obj))
+        raise ValueError(f"network: {place!r}: {error}{hint}") from None
     if isinstance(found, nn.Module) or not callable(found):
         raise ValueError(
             f"network: expected {place!r} to be a function or class that makes a network, got "

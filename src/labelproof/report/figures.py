@@ -129,7 +129,10 @@ def draw_figure(
         figure.suptitle(title, fontsize=13, fontweight="bold", color=_INK)
         draw_panels(figure, panels, styles, across=across, limits=kind.limits)
         figure.legend(
-            handles=make_handles(styles),
+            handles=[
+                Line2D([], [], color=color, linestyle=_line(dashed), label=name)
+                for name, (color, dashed) in styles.items()
+            ],
             loc="outside lower center",
             ncols=max(across, 3),
             frameon=False,
@@ -156,8 +159,7 @@ def _plot(
             length = min(len(seed) for seed in line.seeds)
             values = np.array([seed[:length] for seed in line.seeds])
             epochs, (color, dashed) = np.arange(1, length + 1), styles[line.name]
-            style = (0, (4, 2)) if dashed else "solid"
-            axes.plot(epochs, values.mean(0), color=color, linestyle=style, label=line.name)
+            axes.plot(epochs, values.mean(0), color=color, ls=_line(dashed), label=line.name)
             if len(values) > 1:
                 low, high = values.min(0), values.max(0)
                 axes.fill_between(epochs, low, high, color=color, alpha=0.15, lw=0)
@@ -165,6 +167,10 @@ def _plot(
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.grid(alpha=0.25)
     soften(axes)
+
+
+def _line(dashed: bool) -> Any:
+    return (0, (4, 2)) if dashed else "solid"
 
 
 def soften(axes: Axes) -> None:
@@ -240,18 +246,6 @@ def draw_panels(
         elif panel.missing:
             without = wrap_to(width, f"without {', '.join(panel.missing)}", size=8)
             _note(axes, 0.07, without, size=8)
-
-
-def make_handles(styles: Styles) -> list[Line2D]:
-    """Entries of a legend.
-
-    >>> [handle.get_label() for handle in make_handles({"CE": ("#0072b2", True)})]
-    ['CE']
-    """
-    return [
-        Line2D([], [], color=color, linestyle=(0, (4, 2)) if dashed else "solid", label=name)
-        for name, (color, dashed) in styles.items()
-    ]
 
 
 def _note(axes: Axes, height: float, text: str, *, size: float) -> None:
