@@ -16,7 +16,7 @@ from labelproof.audit.folder import Audit
 from labelproof.audit.noise_model import count_pairs
 from labelproof.data.load import Reading
 from labelproof.data.notices import count, few, readable
-from labelproof.report.page import render_page
+from labelproof.report.page import render_words
 
 SHOWN_PAIRS = 12
 
@@ -151,7 +151,7 @@ def remark(part: str, audit: Audit) -> str:
     labelled = audit.findings.labelled
     predicted = audit.findings.predicted or labelled
     classes = list(zip(map(readable, audit.class_names), predicted, labelled, strict=True))
-    text = render_page(
+    return render_words(
         "audit_words.txt",
         part=part,
         audit=audit,
@@ -166,7 +166,6 @@ def remark(part: str, audit: Audit) -> str:
             if number >= FEWEST and said < _MISSED * number
         ],
     )
-    return " ".join(text.split())
 
 
 def commands(audit: Audit, folder: Path) -> Sequence[tuple[str, str]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-from matplotlib import colormaps
+from matplotlib import colormaps, style
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_hex
@@ -51,21 +51,6 @@ Styles = Mapping[str, tuple[str, bool]]
 
 SUFFIXES = (".svg", ".png", ".pdf")
 """What a figure can be saved as."""
-
-_INK = "#1c2128"
-_STYLE: Any = {
-    "font.size": 11,
-    "axes.titlesize": 11.5,
-    "axes.labelcolor": _INK,
-    "text.color": _INK,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "xtick.labelsize": 10,
-    "ytick.labelsize": 10,
-    "figure.facecolor": "white",
-    "savefig.facecolor": "white",
-    "svg.hashsalt": "labelproof",
-}
 
 
 @dataclass(frozen=True)
@@ -126,7 +111,7 @@ def draw_figure(
             layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.1),
         )
         title = kind.title.format(DATASETS[dataset])
-        figure.suptitle(title, fontsize=13, fontweight="bold", color=_INK)
+        figure.suptitle(title, fontsize=13, fontweight="bold")
         draw_panels(figure, panels, styles, across=across, limits=kind.limits)
         figure.legend(
             handles=[
@@ -272,7 +257,7 @@ def wrap_to(width: float, text: str, *, size: float) -> str:
 
 def house_style() -> Any:
     """Inside, matplotlib draws as all figures of this package do."""
-    return matplotlib.rc_context(_STYLE)
+    return style.context(Path(__file__).with_name("figures.mplstyle"))
 
 
 def save_figure(figure: Figure, path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,12 @@ def render_page(template: str, **values: object) -> str:
     return templates("labelproof.report").get_template(template).render(**values)
 
 
+def render_words(template: str, **values: object) -> str:
+    """Render sentences: a template of plain text, with its white space folded."""
+    return " ".join(render_page(template, **values).split())
+
+
+@cache
 def templates(package: str) -> jinja2.Environment:
     """The templates of a package, which escape what they are given and miss nothing silently."""
     return jinja2.Environment(

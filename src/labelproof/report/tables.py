@@ -15,7 +15,7 @@ from labelproof.experiments.comparison import Compared
 from labelproof.experiments.grids import GRIDS
 from labelproof.experiments.tables import Comparison, Entry, ResultTable, compare, tolerance
 from labelproof.losses import format_loss, parse_loss
-from labelproof.report.page import DATASETS, TABLES, render_page
+from labelproof.report.page import DATASETS, TABLES, render_page, render_words
 
 MISSING = "–"
 """Where nothing was measured; never a number."""
@@ -175,36 +175,27 @@ SUFFIXES = {".md": "markdown", ".tex": "latex", ".html": "html", ".csv": "csv"}
 
 def caption(table: ResultTable) -> str:
     """What a table shows, and how to read it."""
-    # What is bold is `ResultTable.best`.
-    seeds = sorted({seed for entry in table.entries.values() for seed in entry.accuracies})
-    listed = ", ".join(map(str, seeds))
-    counted = f"{'seed' if len(seeds) == 1 else 'seeds'} {listed}" if seeds else "no records yet"
-    rest = f"in bold the best of each column, up to three and never all. {MISSING}: no records."
-    if GRIDS[table.table].later:
-        epoch = PUBLISHED_EPOCH.get(table.table, "last")
-        return (
-            f"{_title(table)}: test accuracy (%) after the last epoch, and of the best one by test "
-            f"accuracy, mean ± std (number of seeds), {counted}; published: the {epoch} epoch, by "
-            f"the method's authors or a later comparison; {rest}"
-        )
-    published = any(map(table.is_published, table.methods))
-    paper = " paper: as published, mean ± std;" if published else ""
-    return (
-        f"{_title(table)}: test accuracy (%) of the last epoch. "
-        f"ours: mean ± std (number of seeds), {counted};{paper} {rest}"
-    )
+    return _said("caption", table)
 
 
 def finding(table: ResultTable) -> str:
     """How much of a table was measured, and how much of that agrees with the paper."""
-    measured = sum(entry.n > 0 for entry in table.entries.values())
-    opening = f"{measured} of {len(table.entries)} cells have records."
-    compared = compare(table)
-    if not compared.measured or GRIDS[table.table].later:
-        return opening
-    return (
-        f"{opening} Of {compared.measured} that the paper has too, {len(compared.within)} agree "
-        "with it: they differ by at most 1 point or twice the spread of the runs."
+    return _said("finding", table)
+
+
+def _said(part: str, table: ResultTable) -> str:
+    entries = table.entries.values()
+    return render_words(
+        "table_words.txt",
+        part=part,
+        title=_title(table),
+        later=GRIDS[table.table].later,
+        seeds=sorted({seed for entry in entries for seed in entry.accuracies}),
+        published=any(map(table.is_published, table.methods)),
+        epoch=PUBLISHED_EPOCH.get(table.table, "last"),
+        measured=sum(entry.n > 0 for entry in entries),
+        cells=len(entries),
+        compared=compare(table),
     )
 
 
