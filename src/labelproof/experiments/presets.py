@@ -197,14 +197,11 @@ def published(table: str, dataset: str) -> dict[str, dict[str, Published]]:
         method: {column: Published(*cell) for column, cell in cells.items()}
         for method, cells in rows.items()
     }
-    if table == "beyond":
-        for kind, short in (("symmetric", "sym"), ("asymmetric", "asym")):
-            for method, cells in published(kind, dataset).items():
-                own = {
-                    f"{short}-{rate}" if float(rate) else "clean": cell
-                    for rate, cell in cells.items()
-                }
-                found[method] = {**found.get(method, {}), **own}
+    kinds = {"symmetric": "sym", "asymmetric": "asym"} if table == "beyond" else {}
+    for kind, short in kinds.items():
+        for method, cells in published(kind, dataset).items():
+            own = {f"{short}-{rate}" if float(rate) else "clean": cells[rate] for rate in cells}
+            found.setdefault(method, {}).update(own)
     return found
 
 

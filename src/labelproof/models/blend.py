@@ -52,33 +52,27 @@ class Blend(_OfTensors):
 
     def __init__(self, tensors: Mapping[str, Tensor]):
         super().__init__()
-        members: dict[int, dict[str, dict[str, Tensor]]] = {}
+        members: dict[tuple[int, str], dict[str, Tensor]] = {}
         try:
             for name, tensor in tensors.items():
-                place, _, rest = name.partition(".")
-                if rest:
-                    kind, _, part = rest.partition(".")
-                    members.setdefault(int(place), {}).setdefault(kind, {})[part] = tensor
+                if "." in name:
+                    place, kind, part = name.split(".", 2)
+                    members.setdefault((int(place), kind), {})[part] = tensor
             for name in ("mean", "std", "weights", "temperatures", "prior", "temperature"):
                 self.register_buffer(name, tensors[name].double())
             classes = len(self.prior)
-            if any(
-                int(parts.get("count", classes)) != classes
-                for one in members.values()
-                for parts in one.values()
-            ):
+            if any(int(parts.get("count", classes)) != classes for parts in members.values()):
                 raise ValueError(f"a member has other classes than the {classes} of the prior")
             self.members = nn.ModuleList(
                 _KINDS[kind](parts)
-                for _, one in sorted(members.items())
-                for kind, parts in one.items()
+                for (_, kind), parts in sorted(members.items(), key=lambda member: member[0])
             )
             for member in self.members:
                 if isinstance(member, _Trees) and not member.fits(len(self.mean)):
                     raise ValueError("a node of a tree leads nowhere")
             # Whatever else does not fit shows here, and not when the first rows come.
             told = self(torch.zeros(1, len(self.mean)))
-            if told.shape != (1, len(self.prior)) or not told.isfinite().all():
+            if told.shape != (1, classes) or not told.isfinite().all():
                 raise ValueError(f"it gives {told.tolist()}")
         except (KeyError, IndexError, TypeError, RuntimeError, ValueError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
