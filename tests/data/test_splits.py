@@ -16,7 +16,7 @@ from labelproof.data.splits import admit_groups, folds, hold_out, joined_groups
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.provenance import fingerprint
-from labelproof.tuning.validation import choose_validation
+from labelproof.tuning.search import choose_validation
 
 sizes = st.lists(st.integers(0, 30), min_size=1, max_size=12).filter(lambda found: sum(found) > 1)
 seeds = st.integers(0, 2**32)
