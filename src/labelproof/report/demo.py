@@ -18,30 +18,20 @@ ENOUGH_EPOCHS = 20
 
 def write_demo_page(path: Path, runs: Sequence[DemoRun]) -> Path:
     """Write the page from finished runs: their records, and the first seed's networks."""
-    setting, record = runs[0].configuration, runs[0].result
     seeds = sorted({run.configuration.seed for run in runs})
     curves = [run.result.curve["test_accuracy"] for run in runs if plain(run.method) is None]
     return write_page(
         path,
         "demo.html",
-        title=f"Digits with wrong labels ({setting.noise})",
+        title=f"Digits with wrong labels ({runs[0].configuration.noise})",
         finding=finding(runs),
         table=rows(runs),
         accuracy=_curves(runs, "test_accuracy", "Test accuracy (%), clean labels", (0, 101)),
         sparse=_curves(runs, "sparse_rate", "Sparse rate of the training outputs", (0, 1.01)),
         embedding=_embedding([run for run in runs if run.configuration.seed == seeds[0]]),
-        configuration={
-            name: value
-            for name, value in record.configuration.items()
-            if name not in ("loss", "seed")
-        },
-        versions=record.versions,
+        record=runs[0].result,
         seeds=seeds,
         seconds=sum(run.result.seconds for run in runs),
-        command=(
-            f"labelproof demo --noise {setting.noise} --epochs {setting.epochs} "
-            f"--seeds {','.join(map(str, seeds))}"
-        ),
         # Whether every plain loss ends below its best epoch, which is what memorising looks like.
         fell=bool(curves) and all(curve[-1] < max(curve) - 5 for curve in curves),
     )

@@ -122,8 +122,6 @@ def tune(
         seconds = time.monotonic() + within("seconds", seconds, 0)
     course = Course(
         replace(configuration, validation=0.0),
-        dataset.num_classes,
-        not dataset.tabular,
         choose_validation(dataset, configuration, parts=folds),
         wanted=trials,
         deadline=seconds,
@@ -240,8 +238,6 @@ class Course:
     """A search under way: its trials, whose turn it is, and which runs are to be abandoned."""
 
     configuration: Configuration
-    classes: int
-    images: bool
     validation: Validation
     wanted: int
     deadline: float | None
@@ -254,7 +250,9 @@ class Course:
 
     def __post_init__(self) -> None:
         epochs = self.configuration.epochs
-        known = first_settings(epochs=epochs, classes=self.classes, images=self.images)
+        dataset = self.validation.dataset
+        self.classes = dataset.num_classes
+        known = first_settings(epochs=epochs, classes=self.classes, images=not dataset.tabular)
         self.waiting = [(loss, self.configuration.l1, "asked") for loss in self.asked]
         self.waiting += [(loss, l1, "start") for loss, l1 in known if loss not in self.asked]
         steps = len(self.validation.parts[0].train) // self.configuration.batch_size
