@@ -187,16 +187,14 @@ class Decisions:
             since: A revision: only what was decided or taken back after it. A sample without a
                 decision any more then has `None`.
         """
+        about = "(sample, given) IN (SELECT sample, given FROM decisions WHERE number > ?)"
+        every, which = since <= 0, "number > ?" if since <= 0 else about
+        changes = "SELECT * FROM decisions WHERE number > ? ORDER BY number"
         with self._turn, self._explained():
-            changed = self._read("SELECT * FROM decisions WHERE number > ? ORDER BY number", since)
-            about = "SELECT sample, given FROM decisions WHERE number > ?"
-            standing = self._read(
-                f"SELECT * FROM standing WHERE (sample, given) IN ({about})",  # noqa: S608
-                since,
-            )
+            changed = [] if every else self._read(changes, since)
+            standing = self._read(f"SELECT * FROM standing WHERE {which}", since)  # noqa: S608
         undecided = dict.fromkeys(((one.sample, one.given) for one in changed), None)
-        found = {(one.sample, one.given): one for one in standing}
-        return {**(undecided if since > 0 else {}), **found}
+        return {**undecided, **{(one.sample, one.given): one for one in standing}}
 
     def history(self) -> list[Decision]:
         """All decisions and undos, in order."""
