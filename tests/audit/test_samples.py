@@ -69,12 +69,9 @@ def test_small_images_are_shown_as_they_are(photos: Path) -> None:
     assert np.array_equal(colours(samples.picture(0, side=96)), pixels(make_image(5)))
 
 
-def write_rows(path: Path) -> None:
-    path.write_text("size,colour,kind\n1,red,x\n\n2,blue,y\n3,red,\n4,,x\n5,red,y\n")
-
-
 def test_rows_are_shown_as_they_are_written_beside_rows_that_were_left_out(tmp_path: Path) -> None:
-    write_rows(tmp_path / "t.csv")
+    rows = "size,colour,kind\n1,red,x\n\n2,blue,y\n3,red,\n4,,x\n5,red,y\n"
+    (tmp_path / "t.csv").write_text(rows)
     with pytest.warns(DataWarning):
         samples = open_samples(audit_of(tmp_path / "t.csv", label="kind"))
     assert samples.kind == "rows"

@@ -40,11 +40,6 @@ def names_in(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - {".lock"}
 
 
-def suspects_in(folder: Path) -> list[dict[str, str]]:
-    with (folder / SUSPECTS).open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
 def test_a_rehearsal_finds_most_of_the_labels_that_were_made_wrong(
     digits: Printed,
 ) -> None:
@@ -58,7 +53,9 @@ def test_a_rehearsal_finds_most_of_the_labels_that_were_made_wrong(
     suspects = audit.findings.suspects
     assert np.isin(suspects, wrong).mean() > 0.8
     assert np.isin(wrong, suspects).mean() > 0.8
-    assert [row["sample"] for row in suspects_in(folder)] == [str(place) for place in suspects]
+    with (folder / SUSPECTS).open(encoding="utf-8", newline="") as stream:
+        listed = [row["sample"] for row in csv.DictReader(stream)]
+    assert listed == [str(place) for place in suspects]
     method = ("predictions", "folds", "epochs", "loss")
     assert [audit.method[key] for key in method] == ["cross-validation", 2, 12, "gce(q=0.7)"]
     assert result.stderr == ""

@@ -24,17 +24,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny_mnist(tmp_path_factory.mktemp("data"))
 
 
-def arguments(data: Path, folder: Path, *extra: str, epochs: int | None = 1) -> list[str | Path]:
+def bench(data: Path, folder: Path, *extra: str, epochs: int | None = 1, code: int = 0) -> Result:
     rehearsal = [] if epochs is None else ["--epochs", str(epochs)]
-    return [
+    result = labelproof(
         *("bench", "symmetric", "--dataset", "mnist", "--columns", "0.4", "--device", "cpu"),
         *("--data-root", data, "--records", folder / "records", "--runs", folder / "runs"),
         *(*rehearsal, *extra),
-    ]
-
-
-def bench(data: Path, folder: Path, *extra: str, epochs: int | None = 1, code: int = 0) -> Result:
-    result = labelproof(*arguments(data, folder, *extra, epochs=epochs))
+    )
     assert result.exit_code == code, result.output
     return result
 

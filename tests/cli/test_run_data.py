@@ -18,21 +18,16 @@ from labelproof.verbs import train as command
 MLP = ("--network", "mlp(hidden=4,depth=1)", "--device", "cpu")
 
 
-def write_points(path: Path) -> None:
-    """Two features, and two columns of labels that they decide."""
-    points = np.random.default_rng(0).random((120, 2))
-    lines = [
-        f"{x:.3f},{y:.3f},{'red' if x > 0.5 else 'blue'},{'round' if y > 0.5 else 'square'}"
-        for x, y in points
-    ]
-    path.write_text("\n".join(["x,y,colour,shape", *lines]) + "\n")
-
-
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a table, and a review that changes two labels and leaves one row out."""
     monkeypatch.chdir(tmp_path)
-    write_points(tmp_path / "table.csv")
+    # Two features, and two columns of labels that they decide.
+    lines = [
+        f"{x:.3f},{y:.3f},{'red' if x > 0.5 else 'blue'},{'round' if y > 0.5 else 'square'}"
+        for x, y in np.random.default_rng(0).random((120, 2))
+    ]
+    (tmp_path / "table.csv").write_text("\n".join(["x,y,colour,shape", *lines]) + "\n")
     (tmp_path / "reviewed.csv").write_text("sample,label\nline 2,blue\nline 3,red\nline 4,\n")
     return tmp_path
 

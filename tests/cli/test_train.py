@@ -72,18 +72,6 @@ def signalled_after_steps(number: signal.Signals) -> type[StopRequest]:
     return Signalled
 
 
-def looks_at(run: Path, output: Path) -> list[tuple[str | Path, ...]]:
-    """Every command that looks at a run."""
-    output.mkdir()
-    np.save(output / "new.npy", load_digits().test.array[:3])
-    return [
-        ("predict", run, output / "new.npy"),
-        ("evaluate", run, "--format", "json"),
-        ("export", run, "--format", "torch-export", "--output", output / "model.pt2"),
-        ("audit", run, "--output", output / "audit"),
-    ]
-
-
 def test_a_stopped_run_goes_on_to_the_same_result(
     finished: Printed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,8 +83,16 @@ def test_a_stopped_run_goes_on_to_the_same_result(
         told = "the same command without --fresh" if fresh else "the same command"
         said = f"Stopped after epoch 1 of 3, step 4; saved in {tmp_path}; {told} resumes from there"
         assert said in stopped.stdout
-    for run in looks_at(tmp_path, tmp_path / "out"):
-        result = succeed(*run)
+    output = tmp_path / "out"
+    output.mkdir()
+    np.save(output / "new.npy", load_digits().test.array[:3])
+    for verb, *more in (
+        ("predict", output / "new.npy"),
+        ("evaluate", "--format", "json"),
+        ("export", "--format", "torch-export", "--output", output / "model.pt2"),
+        ("audit", "--output", output / "audit"),
+    ):
+        result = succeed(verb, tmp_path, *more)
         assert f"{tmp_path} is not finished: it has trained 1 of 3 epochs" in result.stderr
         assert "is not finished" not in result.stdout
     preview = train_digits(tmp_path, *NOISY, "--dry-run", epochs=3)

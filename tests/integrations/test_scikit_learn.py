@@ -230,15 +230,10 @@ def test_the_loss_is_chosen_on_noisy_labels_where_that_is_wanted(
 # Tables and images.
 
 
-def table(count: int = 120) -> Any:
-    colours = np.array(["red", "green", "blue"])[np.arange(count) % 3]
-    sizes = np.linspace(0, 1, count)
-    sizes[5] = np.nan
-    return pandas.DataFrame({"colour": colours, "size": sizes, "count": np.arange(count) % 7})
-
-
 def test_a_table_may_have_categories_and_gaps_and_is_as_the_array_of_its_numbers() -> None:
-    data = table()
+    sizes = np.where(np.arange(120) == 5, np.nan, np.linspace(0, 1, 120))
+    colours = ["red", "green", "blue"] * 40
+    data = pandas.DataFrame({"colour": colours, "size": sizes, "count": np.arange(120) % 7})
     labels = np.where(data["colour"] == "red", "warm", "cold")
     classifier = small(epochs=15).fit(data, labels)
     assert classifier.score(data, labels) == 1
