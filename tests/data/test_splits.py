@@ -85,6 +85,13 @@ def test_indices_in_indices_out_and_a_single_sample_stays_to_be_learned_from() -
         assert len(validation) == 10
 
 
+def test_what_is_left_goes_to_the_classes_that_lack_most() -> None:
+    labels = np.repeat([0, 1], [10, 13])  # a quarter of them is 2.5 and 3.25, 6 together
+    for seed in range(5):
+        held = hold_out(labels, 0.25, seed=seed).validation
+        assert np.bincount(labels[held]).tolist() == [3, 3]
+
+
 def test_fewer_groups_than_folds_are_spread() -> None:
     groups = np.array([0, 0, 0, 1, 1, 1, 2, 3, 4, 5, 6, 7])
     parts = folds(np.arange(12) % 2, 3, seed=1, groups=groups)
