@@ -23,7 +23,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from labelproof import RobustClassifier
 from labelproof.noise import corrupt
 from labelproof.tabular import candidates, committee
-from labelproof.tabular.candidates import Boosting, Forest, Kernel, Linear, Network, SoftRows
+from labelproof.tabular.candidates import (
+    Boosting,
+    Confirmed,
+    Forest,
+    Kernel,
+    Linear,
+    Network,
+    SoftRows,
+)
 from labelproof.tabular.rows import label_rows
 
 Arrays = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
@@ -63,7 +71,7 @@ def test_each_candidate_learns_from_soft_labels_and_predicts_held_out_rows() -> 
     known = SoftRows(rows, soft, np.ones(120))
     parts = label_rows(rows, true, np.arange(3), seed=0).cuts[0]
     order = np.concatenate([part.validation for part in parts])
-    for make in (Linear, Kernel, Forest, Boosting, Network):
+    for make in (Linear, Kernel, Forest, Confirmed, Boosting, Network):
         candidate = make(seed=0)
         held_out = candidate.held_out(known, parts)
         assert held_out.shape == (len(candidate.names), 120, 3)
@@ -71,6 +79,20 @@ def test_each_candidate_learns_from_soft_labels_and_predicts_held_out_rows() -> 
         assert np.mean(held_out[-1].argmax(axis=1) == true[order]) > 0.85, make
         chosen = candidate.fit(known, [0]).predict(rows)
         assert chosen.shape == (1, 120, 3)
+
+
+def test_a_forest_of_confirmed_labels_leaves_wrong_ones_out() -> None:
+    generator = np.random.default_rng(0)
+    rows = generator.normal(size=(600, 3))
+    true = (rows[:, 0] > 0).astype(int)
+    given = np.where(generator.random(600) < 0.4, 1 - true, true)
+    known = SoftRows(rows, np.eye(2)[given], np.ones(600))
+    new = generator.normal(size=(500, 3))
+    plain, confirmed = (
+        (kind(seed=0).fit(known).predict(new)[0].argmax(axis=1) == (new[:, 0] > 0)).mean()
+        for kind in (Forest, Confirmed)
+    )
+    assert confirmed > plain + 0.03
 
 
 def test_a_classifier_becomes_robust_and_calibrated(noisy_blobs: Arrays) -> None:

@@ -32,6 +32,7 @@ from labelproof.audit.noise_model import Groups, NoiseModel, fit_noise_model
 from labelproof.tabular.candidates import (
     Boosting,
     Candidate,
+    Confirmed,
     Floats,
     Forest,
     Kernel,
@@ -57,6 +58,8 @@ _SMALL = 5_000
 """Rows up to which matrix products are not worth threads."""
 _MOST_OF_ONE = 10_000
 """Rows up to which a forest may have one leaf for each."""
+_CONFIRMED = 5_000
+"""Rows up to which labels are confirmed by a forest first: of more, ten forests would be dear."""
 _AS_WELL = 2.0
 _HOPELESS = 0.7
 """Boosting is the dearest candidate: if its first fold learns less than this share of what the best
@@ -110,6 +113,7 @@ def choose_candidates(
         Kernel(**common, sharpness=0.5),
         Kernel(**common, sharpness=4.0),
         *(Forest(**common, leaf=leaf, grouped=grouped) for leaf in leaves),
+        *([Confirmed(**common, grouped=grouped)] if len(examples.rows) <= _CONFIRMED else []),
     ]
     if fast or examples.too_few:
         return quick
