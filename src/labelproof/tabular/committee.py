@@ -113,9 +113,12 @@ def choose_candidates(
         Kernel(**common, sharpness=0.5),
         Kernel(**common, sharpness=4.0),
         *(Forest(**common, leaf=leaf, grouped=grouped) for leaf in leaves),
-        *([Confirmed(**common, grouped=grouped)] if len(examples.rows) <= _CONFIRMED else []),
     ]
-    if fast or examples.too_few:
+    if examples.too_few:
+        return quick
+    if len(examples.rows) <= _CONFIRMED:
+        quick.append(Confirmed(**common, grouped=grouped))
+    if fast:
         return quick
     return [
         *quick,
