@@ -60,6 +60,9 @@ _MOST_OF_ONE = 10_000
 """Rows up to which a forest may have one leaf for each."""
 _CONFIRMED = 5_000
 """Rows up to which labels are confirmed by a forest first: of more, ten forests would be dear."""
+_PREDICTED = 0.75
+"""Share of the labels that are predicted from which on few can be wrong: to leave those out that
+are not confirmed would cost more than it brings."""
 _AS_WELL = 2.0
 _HOPELESS = 0.7
 """Boosting is the dearest candidate: if its first fold learns less than this share of what the best
@@ -197,16 +200,23 @@ def _compare(
     told: dict[tuple[int, int], Told] = {}
     for number, candidate in enumerate(candidates):
         started = time.perf_counter()
+        held, share = examples.held_labels, examples.held_share
         if isinstance(candidate, Boosting) and told and not _try(candidate, examples, told):
             continue
+        if isinstance(candidate, Confirmed) and _predicted(told, held, share) > _PREDICTED:
+            continue
         found = _held_out(candidate, examples, examples.labels)
-        held, share = examples.held_labels, examples.held_share
         for variant, table in enumerate(found):
             told[number, variant] = _calibrate_to_labels(table, held, share)
         if verbose:
             seconds, best = time.perf_counter() - started, min(each.loss for each in told.values())
             print(f"{candidate.names[0]}: best log loss {best:.4f}, {seconds:.1f} s", flush=True)
     return told
+
+
+def _predicted(told: dict[tuple[int, int], Told], given: NDArray[np.int64], share: Floats) -> float:
+    """The share of labels that the best candidate so far predicts."""
+    return max((_agreement(each.table, given, share) for each in told.values()), default=0.0)
 
 
 def _keep(
