@@ -90,6 +90,8 @@ def test_what_is_left_goes_to_the_classes_that_lack_most() -> None:
     for seed in range(5):
         held = hold_out(labels, 0.25, seed=seed).validation
         assert np.bincount(labels[held]).tolist() == [3, 3]
+    # Every class keeps a sample to learn from, however large the share.
+    assert hold_out([0, 0, 1], 0.9, seed=0).validation.tolist() in ([0], [1])
 
 
 def test_fewer_groups_than_folds_are_spread() -> None:
