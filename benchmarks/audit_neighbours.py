@@ -72,7 +72,7 @@ def measure(rival: Path, images: Path) -> list[dict[str, Any]]:
             split = Split(array, np.zeros(len(array), np.int64))
             features = features_of(split, np.arange(len(array)))
             assert features is not None
-            kept = features._asdict() | found
+            kept = {k: v for k, v in features._asdict().items() if v is not None} | found
             np.savez(folder / f"{title}.npz", allow_pickle=False, **kept)
         # Without this Python's packages: the rival has its own.
         own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -169,7 +169,7 @@ def datalab(folder: Path) -> None:
             kept = dict(arrays)
         for what, issue, features in (
             ("duplicate", "near_duplicate", kept["copies"]),
-            ("outlier", "outlier", kept["kinds"]),
+            ("outlier", "outlier", kept.get("kinds", kept["copies"])),
         ):
             lab = Datalab(data={"number": np.arange(len(features))}, verbosity=0)
             lab.find_issues(features=features, issue_types={issue: {}})
@@ -181,10 +181,7 @@ def judge(path: Path) -> Iterator[dict[str, Any]]:
     from labelproof.audit.samples import Features, find_neighbours
 
     with np.load(path) as kept:
-        copies, kinds = kept["copies"], kept["kinds"]
-        # What is compared by one thing alone is known by its being the same array.
-        kinds = copies if np.array_equal(copies, kinds) else kinds
-        found = find_neighbours(Features(copies, kinds, float(kept["near"])))
+        found = find_neighbours(Features(kept["copies"], float(kept["near"]), kept.get("kinds")))
         audit = {"duplicate": found.duplicate_of >= 0, "outlier": found.outlier}
         for what in {"duplicate", "outlier"}.intersection(kept.files):
             entry: dict[str, Any] = {"table": path.stem, "what": what}

@@ -191,14 +191,15 @@ _CHUNK = 500
 
 
 class Features(NamedTuple):
-    """What samples are compared by: `copies` to find near duplicates, `kinds` to find outliers.
+    """What samples are compared by.
 
-    A near duplicate is closer to another sample than the share `near` of the usual distance.
+    Near duplicates are found by `copies`: one is closer to another sample than the share `near` of
+    the usual distance. Outliers are found by `kinds` or, where these are `None`, by the same.
     """
 
     copies: NDArray[np.float32]
-    kinds: NDArray[np.float32]
     near: float
+    kinds: NDArray[np.float32] | None = None
 
 
 class Neighbours(NamedTuple):
@@ -219,7 +220,7 @@ def features_of(split: Split, index: NDArray[np.int64]) -> Features | None:
         return None
     if split.tabular:
         scaled = _standardized(split.array[index])
-        return Features(scaled, scaled, near=0.13) if scaled.shape[1] else None
+        return Features(scaled, near=0.13) if scaled.shape[1] else None
     if not isinstance(split.images, np.ndarray) and len(index) > _DECODED:
         return None
     places = np.split(index, range(_CHUNK, len(index), _CHUNK))
@@ -231,7 +232,7 @@ def features_of(split: Split, index: NDArray[np.int64]) -> Features | None:
     # Statistics depend on one another: directions in which images hardly differ count as much.
     axes, lengths, _ = np.linalg.svd(_standardized(statistics), full_matrices=False)
     kinds = axes[:, lengths > 0.05 * lengths[0]] * len(index) ** 0.5
-    return Features(small, kinds, near=0.25)
+    return Features(small, near=0.25, kinds=kinds)
 
 
 def _standardized(rows: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -266,18 +267,18 @@ def find_neighbours(features: Features) -> Neighbours:
     Example:
         >>> rows = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
         >>> rows[7], rows[9] = rows[3] + 1e-3, 30
-        >>> found = find_neighbours(Features(rows, rows, near=0.13))
+        >>> found = find_neighbours(Features(rows, near=0.13))
         >>> np.flatnonzero(found.duplicate_of >= 0), np.flatnonzero(found.outlier)
         (array([3, 7]), array([9]))
     """
     # Not above: every command would wait a second for it.
     from sklearn.neighbors import NearestNeighbors
 
-    copies, kinds, share = features
+    copies, share, kinds = features
     search = NearestNeighbors(n_neighbors=min(_NEIGHBOURS, len(copies) - 1)).fit(copies)
     distances, indices = search.kneighbors()
     near = distances[:, 0] < share * np.median(distances[:, 0])
-    if kinds is not copies:
+    if kinds is not None:
         others = kinds[np.linspace(0, len(kinds) - 1, min(_OTHERS, len(kinds))).astype(np.int64)]
         search = NearestNeighbors(n_neighbors=max(len(others) // 20, 1)).fit(others)
         distances, _ = search.kneighbors(kinds)

@@ -201,7 +201,8 @@ def load_body_weights(network: nn.Module, path: Path, head: str) -> None:
         for name, value in network.state_dict().items()
         if not name.startswith(f"{head}.") and not name.endswith("num_batches_tracked")
     }
-    if misfit := [n for n in wanted if n not in found or found[n].shape != wanted[n].shape]:
+    shapes = {name: value.shape for name, value in found.items()}
+    if misfit := [name for name, value in wanted.items() if shapes.get(name) != value.shape]:
         raise ValueError(
             f"--weights: expected weights of the network in {path}, it lacks {few(misfit)}"
         )

@@ -98,12 +98,12 @@ class Candidate:
 
     def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
         """The probabilities of rows that were not trained on, `(V, M, C)`, part after part."""
-
-        def ask(part: Holdout) -> Floats:
-            return replace(self).fit(known.take(part.train)).predict(known.rows[part.validation])
-
-        found: Any = Parallel(self.n_jobs)(delayed(ask)(part) for part in parts)
+        found: Any = Parallel(self.n_jobs)(delayed(self._told)(known, part) for part in parts)
         return np.concatenate(found, axis=1)
+
+    def _told(self, known: SoftRows, part: Holdout) -> Floats:
+        """What one that is trained without a part says of it."""
+        return replace(self).fit(known.take(part.train)).predict(known.rows[part.validation])
 
     def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         raise NotImplementedError
@@ -285,13 +285,9 @@ class Confirmed(Forest):
 
     def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
         """By smaller forests, which have not seen the labels in either step."""
+        smaller = replace(self, fraction=2)
         # One after another: the trees of each are trained at a time.
-        forests = (replace(self, fraction=2).fit(known.take(part.train)) for part in parts)
-        told = [
-            forest.predict(known.rows[part.validation])
-            for forest, part in zip(forests, parts, strict=True)
-        ]
-        return np.concatenate(told, axis=1)
+        return np.concatenate([smaller._told(known, part) for part in parts], axis=1)
 
     def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         told = self._out_of_bag(known)[1]

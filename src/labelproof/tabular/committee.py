@@ -201,9 +201,7 @@ def _compare(
     for number, candidate in enumerate(candidates):
         started = time.perf_counter()
         held, share = examples.held_labels, examples.held_share
-        if isinstance(candidate, Boosting) and told and not _try(candidate, examples, told):
-            continue
-        if isinstance(candidate, Confirmed) and _predicted(told, held, share) > _PREDICTED:
+        if told and not _is_worth_it(candidate, examples, told):
             continue
         found = _held_out(candidate, examples, examples.labels)
         for variant, table in enumerate(found):
@@ -214,9 +212,16 @@ def _compare(
     return told
 
 
-def _predicted(told: dict[tuple[int, int], Told], given: NDArray[np.int64], share: Floats) -> float:
-    """The share of labels that the best candidate so far predicts."""
-    return max((_agreement(each.table, given, share) for each in told.values()), default=0.0)
+def _is_worth_it(
+    candidate: Candidate, examples: LabelledRows, told: dict[tuple[int, int], Told]
+) -> bool:
+    """Whether to train a candidate, by what the cheaper ones before it have told."""
+    if isinstance(candidate, Boosting):
+        return _try(candidate, examples, told)
+    if isinstance(candidate, Confirmed):
+        held, share = examples.held_labels, examples.held_share
+        return max(_agreement(each.table, held, share) for each in told.values()) <= _PREDICTED
+    return True
 
 
 def _keep(

@@ -53,7 +53,8 @@ _MANY = 20
 
 
 _FIRST: tuple[tuple[str, float], ...] = (
-    *(("ce", 0.0), ("gce(q=0.7)", 0.0)),
+    ("ce", 0.0),
+    ("gce(q=0.7)", 0.0),
     ("ce+sr(lambda0=5,rho=45,normalize=false)", 0.0),
     ("3*ce+sr(lambda0=3.6,rho=35,lambda_max=19)", 1e-4),
     ("ce+sr(lambda0=1.2,rho=35)", 5e-5),
@@ -64,7 +65,8 @@ _FIRST: tuple[tuple[str, float], ...] = (
     ("ce+sr(lambda0=2.5,rho=1024,normalize=false)", 0.0),
 )
 _FIRST_OF_MANY: tuple[tuple[str, float], ...] = (
-    *(("ce", 0.0), ("gce(q=0.7)", 0.0)),
+    ("ce", 0.0),
+    ("gce(q=0.7)", 0.0),
     ("ce+sr(p=0.01,lambda0=4,rho=52)", 0.0),
     ("3*ce+sr(p=0.01,lambda0=12,rho=52,lambda_max=80)", 3e-5),
     ("3*ce+sr(p=0.01,lambda0=2,rho=52,lambda_max=80)", 1e-5),
