@@ -78,7 +78,7 @@ def test_what_cannot_be_a_dataset_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotADirectoryError, match=r"path: expected a folder, got .*photos\.zip"):
         load_folder(tmp_path / "photos.zip")
     with pytest.raises(ValueError, match=r"on_error: expected .* got 'ignore'"):
-        load_folder(tmp_path, on_error="ignore")  # type: ignore[arg-type]
+        load_folder(tmp_path / "4", on_error="ignore")  # type: ignore[arg-type]
 
 
 def test_everything_beside_the_images_is_counted(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, Split, check_classes, order_classes
-from labelproof.data.images import OnError, channel_statistics, check_on_error
+from labelproof.data.images import OnError, channel_statistics
 from labelproof.data.notices import few, readable
 from labelproof.data.splits import SPLITS, split_name
 from labelproof.data.table import dataset_from_rows
 from labelproof.npz import read_npz
+from labelproof.ranges import choose
 
 IMAGES = ("x", "images", "data", "img", "imgs")
 """Names of images."""
@@ -64,7 +65,7 @@ def load_arrays(
     (('a', 'b'), array([0, 1, 1, 0, 0, 1]), (3, 8, 8))
     """
     file, place = Path(path), readable(str(path))
-    check_on_error(on_error)
+    choose("on_error", on_error, get_args(OnError))
     arrays = read_arrays(file)
     if "" in arrays:
         beside = file.with_name(f"{file.stem}_labels.npy")

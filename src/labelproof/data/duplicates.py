@@ -14,7 +14,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from labelproof.data.columns import on_threads, row_parts
-from labelproof.data.images import LabelledFiles
 from labelproof.data.notices import count, few, notice
 
 _TAIL = 4096
@@ -54,13 +53,12 @@ def _digest(path: str, last: int | None = None) -> bytes:
         return digest.digest()
 
 
-def report_duplicates(
-    place: str, splits: Mapping[str, LabelledFiles]
-) -> dict[str, NDArray[np.int64]]:
-    """Warn of files that occur twice; numbers each sample as `find_duplicate_rows` does."""
+def report_duplicates(place: str, splits: Mapping[str, Any]) -> dict[str, NDArray[np.int64]]:
+    """Warn of labelled files that occur twice; numbers each as `find_duplicate_rows` does."""
     files: list[Any] = [
         (content.files[index], split, index, label)
         for split, content in splits.items()
+        if isinstance(content.files, list)  # paths, and not images within another file
         for index, label in enumerate(content.labels)
     ]
     found = find_duplicates([file[0] for file in files])

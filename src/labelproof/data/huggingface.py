@@ -11,15 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.data.dataset import Dataset, check_classes, order_classes
-from labelproof.data.images import (
-    LabelledFiles,
-    OnError,
-    StoredImage,
-    check_on_error,
-    dataset_from_files,
-)
-from labelproof.data.notices import count, few, leave_out, readable
+from labelproof.data.dataset import Dataset
+from labelproof.data.images import LabelledFiles, OnError, StoredImage, dataset_from_files
+from labelproof.data.notices import count, leave_out, readable
 from labelproof.data.splits import split_name
 
 _LABEL_COLUMNS = ("label", "labels", "target", "class")
@@ -53,7 +47,6 @@ def load_huggingface(
         ...
     ValueError: ...: expected a dataset saved with save_to_disk: ...
     """
-    check_on_error(on_error)
     root = Path(os.path.abspath(path))
     place = readable(str(path))
     saved = _load(root, place)
@@ -64,11 +57,9 @@ def load_huggingface(
         if rows.features.get(image) is None or rows.features.get(label) != features[label]:
             raise ValueError(f"{place}: expected {image!r} and {label!r} in {split} as in train")
     named = [str(name) for name in getattr(features[label], "names", None) or ()] or None
-    given = {split: _labels(rows, label, named) for split, rows in saved.items()}
-    names = tuple(named or order_classes(w for words in given.values() for w in words if w))
-    index = {name: number for number, name in enumerate(names)}
     splits: dict[str, LabelledFiles] = {}
-    for split, words in given.items():
+    for split, rows in saved.items():
+        words = _labels(rows, label, named)
         kept = [row for row, word in enumerate(words) if word]
         if len(kept) < len(words):
             share = f"{len(words) - len(kept):,} of {count(len(words), 'row')}"
@@ -76,14 +67,10 @@ def load_huggingface(
             strict = on_error if kept else "skip"
             leave_out(f"{place}: {split}: {share} without a label", strict)
         if kept:
-            images = ArrowImages(saved[split], image, np.array(kept), split)
-            splits[split] = LabelledFiles(images, [index[words[row]] for row in kept])
-    if "train" not in splits:
-        raise ValueError(f"{place}: expected a split train with labels, got {few(list(given))}")
-    if not few_classes:
-        check_classes(place, names, num_images=None if named else len(splits["train"].labels))
+            images = ArrowImages(rows, image, np.array(kept), split)
+            splits[split] = LabelledFiles(images, [words[row] for row in kept])
     name = readable(root.name)
-    return dataset_from_files(name, splits, names, on_error=on_error, short_side=short_side)
+    return dataset_from_files(name, splits, named, on_error, short_side, few_classes)
 
 
 class ArrowImages:

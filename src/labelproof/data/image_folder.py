@@ -5,20 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from labelproof.data.dataset import Dataset, check_classes, order_classes
-from labelproof.data.duplicates import report_duplicates
-from labelproof.data.images import (
-    LabelledFiles,
-    OnError,
-    check_on_error,
-    dataset_from_files,
-    is_image,
-)
+from labelproof.data.dataset import Dataset, order_classes
+from labelproof.data.images import LabelledFiles, OnError, dataset_from_files, is_image
 from labelproof.data.notices import count, few, notice, readable
-from labelproof.data.splits import SPLITS, joined_groups, split_name, splittable
+from labelproof.data.splits import SPLITS, split_name
 
 
 @dataclass
@@ -71,26 +64,18 @@ def load_folder(
     >>> dataset.name, dataset.class_names, dataset.train.labels, dataset.image_shape
     ('photos', ('cat', 'dog'), array([0, 0, 1]), (3, 24, 32))
     """
-    check_on_error(on_error)
     listing = list_folder(path)
-    place = readable(str(path))
-    _report(place, listing)
+    _report(readable(str(path)), listing)
     names = listing.class_names
     splits = {
         split: LabelledFiles(
             [file for name in names for file in classes.get(name, ())],
-            [label for label, name in enumerate(names) for _ in classes.get(name, ())],
+            [name for name in names for _ in classes.get(name, ())],
         )
         for split, classes in listing.splits.items()
     }
-    if not few_classes:
-        check_classes(place, names, num_images=len(splits["train"].labels))
-    if on_error != "later":
-        for split, copies in report_duplicates(place, splits).items():
-            groups = splittable(joined_groups(copies), splits[split].labels)
-            splits[split] = replace(splits[split], groups=groups)
     name = readable(Path(path).resolve().name)
-    return dataset_from_files(name, splits, names, on_error=on_error, short_side=short_side)
+    return dataset_from_files(name, splits, None, on_error, short_side, few_classes)
 
 
 def list_folder(path: str | os.PathLike[str]) -> FolderListing:

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from labelproof.data.dataset import Dataset, check_classes, order_classes
-from labelproof.data.duplicates import report_duplicates
-from labelproof.data.images import (
-    LabelledFiles,
-    OnError,
-    check_on_error,
-    dataset_from_files,
-    is_image,
-)
+from labelproof.data.dataset import Dataset
+from labelproof.data.images import LabelledFiles, OnError, dataset_from_files, is_image
 from labelproof.data.notices import count, few, leave_out, notice, readable
-from labelproof.data.splits import joined_groups, report_shared_groups, splittable
+from labelproof.data.splits import report_shared_groups
 from labelproof.data.table import (
     TableSource,
     as_text,
@@ -91,7 +83,6 @@ def load_image_table(
     >>> dataset.class_names, dataset.train.labels, dataset.test.labels
     (('cat', 'dog'), array([0, 1]), array([0]))
     """
-    check_on_error(on_error)
     named = [name for name in (label, group) if name]
     table = read_table(source, text=named)
     place = table_place(table)
@@ -120,27 +111,16 @@ def load_image_table(
         split: rows.iloc[part]
         for split, part in split_parts(rows["split"].to_numpy(object), len(rows), place).items()
     }
-    names = order_classes(rows["label"])
-    if not few_classes:
-        check_classes(place, names, num_images=len(parts["train"]))
-    index = {name: number for number, name in enumerate(names)}
+    if on_error != "later" and group is not None:
+        report_shared_groups(place, group, rows["group"], rows["split"])
     contents = {
-        split: LabelledFiles(part["path"].tolist(), part["label"].map(index).tolist())
+        split: LabelledFiles(
+            part["path"].tolist(), part["label"].tolist(), part["group"].tolist() if group else None
+        )
         for split, part in parts.items()
     }
-    copies: Mapping[str, NDArray[np.int64]] = {}
-    if on_error != "later":
-        copies = report_duplicates(place, contents)
-        if group is not None:
-            report_shared_groups(place, group, rows["group"], rows["split"])
-    for split, part in parts.items():
-        joined = joined_groups(part["group"] if group else None, copies.get(split))
-        if group is None:
-            joined = splittable(joined, contents[split].labels)
-        contents[split] = replace(contents[split], groups=joined)
-    dataset = dataset_from_files(
-        readable(table_stem(path)), contents, names, on_error=on_error, short_side=short_side
-    )
+    name = readable(table_stem(path))
+    dataset = dataset_from_files(name, contents, None, on_error, short_side, few_classes)
     grouping = "" if group is None else group_checksum(parts["train"]["group"])
     return replace(dataset, label=column, group=group, grouping=grouping)
 

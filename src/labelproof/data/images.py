@@ -13,14 +13,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from labelproof.data.dataset import Dataset, Split
+from labelproof.data.dataset import Dataset, Split, check_classes, order_classes
+from labelproof.data.duplicates import report_duplicates
 from labelproof.data.notices import count, few, leave_out, notice, readable
+from labelproof.data.splits import joined_groups, splittable
+from labelproof.ranges import choose
 
 OnError: TypeAlias = Literal["raise", "skip", "later"]
 """For an unusable image: raise, leave it out with a warning, or raise only when it is decoded (no
@@ -355,72 +359,74 @@ def sample_statistics(images: ImageFiles, *, sample: int = 256) -> Statistics:
 
 @dataclass(frozen=True)
 class LabelledFiles:
-    """Stored images and the class of each; samples with the same group belong together."""
+    """Stored images, the class of each by name, and the group, where groups are known."""
 
     files: EncodedImages
-    labels: Sequence[int]
-    groups: NDArray[np.int64] | None = None
-
-
-def check_on_error(value: str) -> None:
-    """Refuse what is neither `"raise"`, `"skip"` nor `"later"`."""
-    if value not in ("raise", "skip", "later"):
-        raise ValueError(f"on_error: expected 'raise', 'skip' or 'later', got {value!r}")
+    labels: Sequence[str]
+    groups: Sequence[str] | None = None
 
 
 def dataset_from_files(
     name: str,
     splits: Mapping[str, LabelledFiles],
-    class_names: Sequence[str],
-    *,
-    on_error: OnError = "raise",
-    short_side: int | None = None,
+    class_names: Sequence[str] | None,
+    on_error: OnError,
+    short_side: int | None,
+    few_classes: bool = False,
     statistics: Statistics | None = None,
 ) -> Dataset:
     """Open every file, then make a dataset that decodes them on access.
 
     With `on_error="raise"` only headers are read, and a truncated file is an error when it is
     decoded. With `"skip"` all pixels are decoded once. With `"later"` no file is opened. Images are
-    grey if all of them are. Without `statistics`, those of 256 training images are computed.
+    grey if all of them are. Copies are reported, and stay together. Without `statistics`, those of
+    256 training images are computed; files that have them are published, copies and all.
     """
-    kept: dict[str, LabelledFiles] = {}
+    if "train" not in splits:
+        raise ValueError(f"{name}: expected a split train with labels, got {few(list(splits))}")
+    choose("on_error", on_error, get_args(OnError))
+    names = class_names or order_classes(word for part in splits.values() for word in part.labels)
+    if not few_classes:
+        given = None if class_names else len(splits["train"].labels)
+        check_classes(name, names, num_images=given)
+    opened = on_error != "later"
+    published = statistics is not None
+    copies = report_duplicates(name, splits) if opened and not published else {}
+    kept: dict[str, tuple[EncodedImages, Any, Any]] = {}
     unreadable: list[str] = []
-    grey = on_error != "later"
+    grey = opened
     for split, content in splits.items():
-        if on_error == "later":
-            kept[split] = content
-            continue
-        chosen, problems, all_grey = examine_images(
-            content.files, full=on_error == "skip", short_side=short_side
-        )
-        unreadable += problems
-        grey = grey and (all_grey or not chosen)
+        labels = pd.Index(names, dtype=object).get_indexer(pd.Index(content.labels, dtype=object))
+        groups = joined_groups(content.groups, copies.get(split))
+        if content.groups is None:
+            groups = splittable(groups, labels)
+        files, chosen = content.files, list(range(len(labels)))
+        if opened:
+            full = on_error == "skip"
+            chosen, problems, all_grey = examine_images(files, full=full, short_side=short_side)
+            unreadable += problems
+            grey = grey and (all_grey or not chosen)
+            files = select_images(files, chosen)
         if chosen:
-            groups = None if content.groups is None else content.groups[chosen]
-            labels = [content.labels[index] for index in chosen]
-            kept[split] = LabelledFiles(select_images(content.files, chosen), labels, groups)
+            kept[split] = files, labels[chosen], None if groups is None else groups[chosen]
     if unreadable:
         total = count(sum(len(content.labels) for content in splits.values()), "image")
         share = f"{len(unreadable):,} of {total}"
         leave_out(f"{name}: {share} cannot be read: {few(unreadable)}", on_error)
     if "train" not in kept:
         raise ValueError(f"{name}: none of the training images can be read")
-    shown = set(kept["train"].labels)
-    if missing := [word for label, word in enumerate(class_names) if label not in shown]:
+    shown = set(kept["train"][1].tolist())
+    if missing := [word for label, word in enumerate(names) if label not in shown]:
         classes = count(len(missing), "class", "classes")
         notice(f"{name}: {classes} without a training image: {few(missing)}")
-    sources = {
-        split: ImageFiles(content.files, mode="L" if grey else "RGB", short_side=short_side)
-        for split, content in kept.items()
-    }
-    if on_error == "later":
-        statistics = statistics or _UNSEEN
-    mean, std = statistics or sample_statistics(sources["train"])
-    contents = {
-        split: Split(source, np.asarray(kept[split].labels, np.int64), groups=kept[split].groups)
-        for split, source in sources.items()
-    }
-    return Dataset(name, contents, tuple(class_names), mean, std, clean=False)
+    contents = {}
+    for split, (files, labels, groups) in kept.items():
+        images = ImageFiles(files, mode="L" if grey else "RGB", short_side=short_side)
+        if split == "train":
+            statistics = statistics or (sample_statistics(images) if opened else _UNSEEN)
+        contents[split] = Split(images, labels, groups=groups)
+    mean, std = statistics or _UNSEEN
+    return Dataset(name, contents, tuple(names), mean, std, clean=False)
 
 
 def sample_names(split: Split, data: str | os.PathLike[str]) -> list[str]:

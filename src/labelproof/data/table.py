@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
@@ -29,11 +29,11 @@ from labelproof.data.columns import (
 )
 from labelproof.data.dataset import Dataset, Split, check_classes, order_classes
 from labelproof.data.duplicates import report_duplicate_rows
-from labelproof.data.images import OnError, check_on_error
+from labelproof.data.images import OnError
 from labelproof.data.notices import count, few, leave_out, notice, readable
 from labelproof.data.splits import joined_groups, report_shared_groups, split_name, splittable
 from labelproof.npz import check_room
-from labelproof.ranges import suggest
+from labelproof.ranges import choose, suggest
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".csv.gz", ".tsv.gz", ".jsonl.gz")
 """Endings of the files that are read as tables."""
@@ -344,7 +344,7 @@ def load_table(
     """
     if like is not None:
         decimal, thousands = like[0].decimal, like[0].thousands
-    check_on_error(on_error)
+    choose("on_error", on_error, get_args(OnError))
     # Whoever reads the same rows later has been warned before.
     quiet = on_error == "later"
     on_error = "skip" if quiet else on_error

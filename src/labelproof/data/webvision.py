@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from labelproof.data.dataset import Dataset
-from labelproof.data.images import (
-    LabelledFiles,
-    OnError,
-    check_on_error,
-    dataset_from_files,
-    is_image,
-)
+from labelproof.data.images import LabelledFiles, OnError, dataset_from_files, is_image
 from labelproof.data.notices import few, readable
 
 IMAGENET_STATISTICS = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -59,9 +54,8 @@ def load_webvision(
         ...
     FileNotFoundError: nowhere/info/synsets.txt: expected the folder info of WebVision 1.0
     """
-    check_on_error(on_error)
-    folder = Path(root)
-    synsets = _read_synsets(folder / "info" / "synsets.txt")
+    folder, info = Path(root), Path(root) / "info"
+    synsets = _read_synsets(info / "synsets.txt")
     if not 2 <= num_classes <= len(synsets):
         raise ValueError(f"num_classes: expected 2 to {len(synsets)}, got {num_classes}")
     places = [folder / "val_images_256", folder / "val_images"]
@@ -69,25 +63,17 @@ def load_webvision(
     for images in (folder / "google", validation):
         if not images.is_dir():
             raise FileNotFoundError(f"{images}: expected the folder of images of WebVision 1.0")
-    info, limits = folder / "info", (len(synsets), num_classes)
+    names = list(synsets.values())
     splits = {
-        "train": _read_list(info / "train_filelist_google.txt", folder, *limits),
-        "test": _read_list(info / "val_filelist.txt", validation, *limits),
+        "train": _read_list(info / "train_filelist_google.txt", folder, names, num_classes),
+        "test": _read_list(info / "val_filelist.txt", validation, names, num_classes),
     }
     if imagenet is not None or (folder / "imagenet").is_dir():
         place = Path(imagenet or folder / "imagenet")
-        splits["imagenet"] = _find_imagenet(place, list(synsets)[:num_classes])
-    # ImageNet has two cranes, a bird and a machine.
-    words = Counter(synsets.values())
-    names = [f"{word} ({key})" if words[word] > 1 else word for key, word in synsets.items()]
-    return dataset_from_files(
-        "webvision",
-        splits,
-        names[:num_classes],
-        on_error=on_error,
-        short_side=short_side,
-        statistics=IMAGENET_STATISTICS,
-    )
+        chosen = dict(itertools.islice(synsets.items(), num_classes))
+        splits["imagenet"] = _find_imagenet(place, chosen)
+    used, known = names[:num_classes], IMAGENET_STATISTICS
+    return dataset_from_files("webvision", splits, used, on_error, short_side, statistics=known)
 
 
 def _read_synsets(path: Path) -> dict[str, str]:
@@ -96,35 +82,37 @@ def _read_synsets(path: Path) -> dict[str, str]:
     synsets = {synset: words.split(",")[0].strip() or synset for synset, _, words in lines}
     if not all(map(_SYNSET.fullmatch, synsets)) or len(synsets) < len(lines):
         raise ValueError(f"{path}: expected different synsets in lines such as 'n01440764 tench'")
-    return synsets
+    # ImageNet has two cranes, a bird and a machine.
+    words = Counter(synsets.values())
+    return {key: f"{word} ({key})" if words[word] > 1 else word for key, word in synsets.items()}
 
 
-def _read_list(path: Path, folder: Path, synsets: int, classes: int) -> LabelledFiles:
+def _read_list(path: Path, folder: Path, names: Sequence[str], classes: int) -> LabelledFiles:
     """The images of a list whose label is among the first classes."""
     found = [line.rpartition(" ") for line in _lines(path)]
-    if not all(label.isdecimal() and int(label) < synsets for _, _, label in found):
-        raise ValueError(f"{path}: expected a file and a label up to {synsets - 1} in each line")
+    if not all(label.isdecimal() and int(label) < len(names) for _, _, label in found):
+        raise ValueError(f"{path}: expected a file and a label up to {len(names) - 1} in each line")
     chosen = [(file.strip(), int(label)) for file, _, label in found if int(label) < classes]
     if not chosen:
         raise ValueError(f"{path}: no images of the first {classes} classes")
     files = [os.path.join(folder, file) for file, _ in chosen]
-    return LabelledFiles(files, [label for _, label in chosen])
+    return LabelledFiles(files, [names[label] for _, label in chosen])
 
 
-def _find_imagenet(root: Path, synsets: Sequence[str]) -> LabelledFiles:
+def _find_imagenet(root: Path, names: Mapping[str, str]) -> LabelledFiles:
     folder = root / "val" if (root / "val").is_dir() else root
-    if missing := [synset for synset in synsets if not (folder / synset).is_dir()]:
+    if missing := [synset for synset in names if not (folder / synset).is_dir()]:
         raise FileNotFoundError(
             f"imagenet: expected one folder a synset in {readable(str(folder))}, found none for "
             f"{few(missing)}; sort a flat folder of ILSVRC2012_val_*.JPEG into these first"
         )
     found = [
-        (str(path), label)
-        for label, synset in enumerate(synsets)
+        path
+        for synset in names
         for path in sorted((folder / synset).iterdir())
         if is_image(path.name)
     ]
-    return LabelledFiles([file for file, _ in found], [label for _, label in found])
+    return LabelledFiles([str(path) for path in found], [names[path.parent.name] for path in found])
 
 
 def _lines(path: Path) -> list[str]:
