@@ -229,7 +229,20 @@ def as_images(
     >>> as_images(np.ones((2, 8, 6, 3))).shape
     (2, 3, 8, 6)
     """
-    pixels = _channels_first(images, place, channels, shape)
+    first = images.ndim == 4 and images.shape[1] in channels
+    last = images.ndim == 4 and images.shape[3] in channels
+    if shape is not None and shape in (images.shape[1:], (images.shape[-1], *images.shape[1:-1])):
+        first = images.shape[1:] == shape
+        last = not first
+    if images.ndim != 3 and first == last:
+        raise ValueError(
+            f"{place}: expected (N, H, W), (N, H, W, C) or (N, C, H, W) with "
+            f"{' or '.join(map(str, channels))} channels on one of these axes alone, got "
+            f"{images.shape}; a single image is given as array[None]"
+        )
+    pixels = (
+        images[:, None] if images.ndim == 3 else images.transpose(0, 3, 1, 2) if last else images
+    )
     kind = pixels.dtype.kind
     if kind not in "uifb" or not pixels.size:
         raise ValueError(f"{place}: expected images of numbers, got {pixels.dtype} {pixels.shape}")
@@ -247,27 +260,3 @@ def as_images(
     for index, image in enumerate(pixels):
         turned[index] = np.rint(image.astype(np.float64) * (255.0 if kind in "fb" else 1.0))
     return turned
-
-
-def _channels_first(
-    images: NDArray[Any],
-    place: str,
-    channels: Sequence[int],
-    shape: tuple[int, int, int] | None,
-) -> NDArray[Any]:
-    if images.ndim == 3:
-        return images[:, np.newaxis]
-    if images.ndim == 4:
-        if shape is not None and images.shape[1:] == shape:
-            return images
-        first, last = (images.shape[axis] in channels for axis in (1, -1))
-        if shape is not None and images.shape[1:] == (*shape[1:], shape[0]):
-            first, last = False, True
-        if first != last:
-            return images if first else images.transpose(0, 3, 1, 2)
-    known = " or ".join(map(str, channels))
-    raise ValueError(
-        f"{place}: expected (N, H, W), (N, H, W, C) or (N, C, H, W) with {known} channels on one "
-        f"of these axes alone, got {images.shape}"
-        + ("; a single image is given as array[None]" if images.ndim == 2 else "")
-    )

@@ -74,14 +74,11 @@ def load_dataset(
         )
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
     reading = Reading(label, labels, dropped, group, decimal, thousands, root)
-    if isinstance(name_or_path, str | os.PathLike):
-        dataset = _load(name_or_path, reading, on_error, features, few_classes)
-    else:
-        dataset = _load_table(name_or_path, reading, on_error, features, few_classes)
-        name_or_path = "table"
+    dataset = _load(name_or_path, reading, on_error, features, few_classes)
     if labels is None:
         return dataset
-    return relabel(dataset, name_or_path, labels, few_classes=few_classes)
+    data = name_or_path if isinstance(name_or_path, str | os.PathLike) else "table"
+    return relabel(dataset, data, labels, few_classes=few_classes)
 
 
 @dataclass(frozen=True)
@@ -157,29 +154,35 @@ class Reading:
 
 
 def _load(
-    name_or_path: str | os.PathLike[str],
-    reading: Reading,
-    on_error: OnError,
-    features: bool,
-    few_classes: bool,
+    source: TableSource, reading: Reading, on_error: OnError, features: bool, few_classes: bool
 ) -> Dataset:
-    name = name_or_path if isinstance(name_or_path, str) else ""
-    if not is_known(name):
-        path = Path(name_or_path).expanduser()
-        if path.is_file() and is_table(path):
-            return _load_table(path, reading, on_error, features, few_classes)
-        if path.exists():
-            reading.refuse_columns(path)
-            return _load_path(path, on_error, few_classes)
-        if path.suffix or path.name != name:
-            raise FileNotFoundError(f"{path}: there is no such file or folder")
-    reading.refuse_columns(name)
-    if name.strip().lower() != "webvision":
+    if not isinstance(source, str | os.PathLike):
+        return _load_table(source, reading, on_error, features, few_classes)
+    name, path = source if isinstance(source, str) else "", Path(source).expanduser()
+    known, webvision = is_known(name), name.strip().lower() == "webvision"
+    if not known and path.is_file() and is_table(path):
+        return _load_table(path, reading, on_error, features, few_classes)
+    reading.refuse_columns(source)
+    if webvision:
+        path = data_root(reading.root) / "webvision"
+        if not path.is_dir():
+            raise FileNotFoundError(
+                f"webvision: not found in {path.parent}; {BY_HAND['webvision']}"
+            )
+    elif known or not (path.exists() or path.suffix or path.name != name):
         return load_published(name, reading.root)
-    folder = data_root(reading.root) / "webvision"
-    if not folder.is_dir():
-        raise FileNotFoundError(f"webvision: not found in {folder.parent}; {BY_HAND['webvision']}")
-    return load_webvision(folder, on_error=on_error)
+    if webvision or (path / "info" / "train_filelist_google.txt").exists():
+        return load_webvision(path, on_error=on_error)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: there is no such file or folder")
+    if path.suffix.lower() in ARRAYS:
+        return load_arrays(path, on_error=on_error, few_classes=few_classes)
+    if not path.is_dir():
+        expected = ", ".join((*ENDINGS, *ARRAYS))
+        raise ValueError(f"{path}: expected a folder or a file that ends in {expected}")
+    saved = (path / "dataset_dict.json").exists() or (path / "state.json").exists()
+    load = load_huggingface if saved else load_folder
+    return load(path, on_error=on_error, few_classes=few_classes)
 
 
 def _load_table(
@@ -195,16 +198,3 @@ def _load_table(
     if features and "path" in table.attrs and image_column(kept, drop=named) is not None:
         return load_image_table(kept, few_classes=few_classes, **options)
     return load_table(table, drop=reading.drop, features=features, **numbers, **options)
-
-
-def _load_path(path: Path, on_error: OnError, few_classes: bool) -> Dataset:
-    if path.suffix.lower() in ARRAYS:
-        return load_arrays(path, on_error=on_error, few_classes=few_classes)
-    if not path.is_dir():
-        expected = ", ".join((*ENDINGS, *ARRAYS))
-        raise ValueError(f"{path}: expected a folder or a file that ends in {expected}")
-    if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
-        return load_huggingface(path, on_error=on_error, few_classes=few_classes)
-    if (path / "info" / "train_filelist_google.txt").exists():
-        return load_webvision(path, on_error=on_error)
-    return load_folder(path, on_error=on_error, few_classes=few_classes)

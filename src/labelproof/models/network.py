@@ -87,19 +87,17 @@ def global_state_kept() -> AbstractContextManager[None]:
 
 
 def sizes(name: str, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape as whole numbers of at least 1, else say what came.
+    """Return a shape or widths as whole numbers of at least 1, else say what came.
 
     >>> sizes("input_shape", [64])
     (64,)
     >>> sizes("input_shape", 64)
     Traceback (most recent call last):
         ...
-    TypeError: input_shape: expected the sizes of one input such as (3, 32, 32) or (64,), got 64
+    TypeError: input_shape: expected sizes such as (3, 32, 32) or (64,), got 64
     """
-    if isinstance(shape, str) or not isinstance(shape, Sequence) or not shape:
-        raise TypeError(
-            f"{name}: expected the sizes of one input such as (3, 32, 32) or (64,), got {shape!r}"
-        )
+    if isinstance(shape, str) or not isinstance(shape, Sequence):
+        raise TypeError(f"{name}: expected sizes such as (3, 32, 32) or (64,), got {shape!r}")
     return tuple(whole(name, size, 1) for size in shape)
 
 
@@ -116,22 +114,17 @@ def image_sizes(name: str, shape: Sequence[int], *, smallest: int = 1) -> tuple[
     >>> image_sizes("image_shape", (64,))
     Traceback (most recent call last):
         ...
-    ValueError: image_shape: expected (channels, height, width), got (64,);
-    inputs of any other shape are for an MLP
+    ValueError: image_shape: expected (channels, height, width) of at least 1 pixel a side, got
+    (64,); inputs of any other shape are for an MLP
     """
     found = sizes(name, shape)
-    if len(found) != 3:
+    if len(found) != 3 or min(found[1:]) < smallest:
+        pixels = "1 pixel" if smallest == 1 else f"{smallest} pixels"
         raise ValueError(
-            f"{name}: expected (channels, height, width), got {found}; "
+            f"{name}: expected (channels, height, width) of at least {pixels} a side, got {found}; "
             "inputs of any other shape are for an MLP"
         )
-    channels, height, width = found
-    if min(height, width) < smallest:
-        raise ValueError(
-            f"{name}: expected a height and width of at least {smallest}, which the pooling "
-            f"brings down to 1, got {found}"
-        )
-    return channels, height, width
+    return found[0], found[1], found[2]
 
 
 def penultimate(network: nn.Module, inputs: Tensor) -> Tensor:
@@ -204,10 +197,9 @@ class MLP(Network):
         super().__init__()
         num_classes = whole("num_classes", num_classes, 1)
         batch_norm = flag("batch_norm", batch_norm)
-        if isinstance(hidden, str) or not isinstance(hidden, Sequence):
-            raise TypeError(f"hidden: expected widths such as (256, 256), got {hidden!r}")
-        widths = [math.prod(sizes("input_shape", input_shape))]
-        widths += [whole("hidden", width, 1) for width in hidden]
+        if not (shape := sizes("input_shape", input_shape)):
+            raise ValueError("input_shape: expected at least one size, got none")
+        widths = [math.prod(shape), *sizes("hidden", hidden)]
         layers: list[nn.Module] = [nn.Flatten()]
         with global_state_kept():
             for inputs, outputs in pairwise(widths):

@@ -52,25 +52,20 @@ def make_pretrained(
             f"network: {library}/{name} needs the package {library} ({error}); install it with "
             f"pip install {library}"
         ) from None
+    vision = getattr(module, "models", None) if library == "torchvision" else None
+    known = vision.list_models(module=vision) if vision else module.list_models()
+    # timm lists names without the tags of their weights, which it takes too.
+    if name not in known and (vision or not module.is_model(name)):
+        raise ValueError(f"network: {library} has no {name!r}{suggest(name, known)}")
     with global_state_kept():
         if generator is not None:
             _seed_globally(generator)
-        network = LIBRARIES[library](module, name, num_classes, weights)
+        if vision is None:
+            network = module.create_model(name, pretrained=weights, num_classes=num_classes)
+        else:
+            network = vision.get_model(name, weights="DEFAULT" if weights else None)
+            network = _with_head(network, num_classes, f"torchvision/{name}")
     return network if channels == 3 else _InColour(network)
-
-
-def _from_timm(timm: Any, name: str, num_classes: int, weights: bool) -> nn.Module:
-    if not timm.is_model(name):
-        raise ValueError(f"network: timm has no {name!r}{suggest(name, timm.list_models())}")
-    return timm.create_model(name, pretrained=weights, num_classes=num_classes)
-
-
-def _from_torchvision(torchvision: Any, name: str, num_classes: int, weights: bool) -> nn.Module:
-    known = torchvision.models.list_models(module=torchvision.models)
-    if name not in known:
-        raise ValueError(f"network: torchvision has no {name!r}{suggest(name, known)}")
-    network = torchvision.models.get_model(name, weights="DEFAULT" if weights else None)
-    return _with_head(network, num_classes, f"torchvision/{name}")
 
 
 def _with_head(network: nn.Module, num_classes: int, place: str) -> nn.Module:
@@ -79,9 +74,8 @@ def _with_head(network: nn.Module, num_classes: int, place: str) -> nn.Module:
     if not found:
         raise ValueError(f"network: {place} has no linear layer at its end to replace")
     path, last = found[-1]
-    parent, _, attribute = path.rpartition(".")
     head = nn.Linear(last.in_features, num_classes, bias=last.bias is not None)
-    setattr(network.get_submodule(parent), attribute, head)
+    network.set_submodule(path, head)
     return network
 
 
@@ -96,10 +90,7 @@ class _InColour(nn.Module):
         return self.network(images.expand(-1, 3, -1, -1))
 
 
-LIBRARIES: dict[str, Callable[[Any, str, int, bool], nn.Module]] = {
-    "timm": _from_timm,
-    "torchvision": _from_torchvision,
-}
+LIBRARIES = ("timm", "torchvision")
 """What networks can be named from, as LIBRARY/NAME."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 import torch
@@ -14,68 +15,38 @@ from labelproof.ranges import whole
 Stem: TypeAlias = Literal["cifar", "imagenet"]
 
 
-class _Residual(nn.Module):
-    """What a branch makes of its inputs, added to the inputs."""
+class ResidualBlock(nn.Module):
+    """A shortcut beside two 3x3 convolutions, or in a bottleneck beside 1x1, 3x3 and 1x1.
 
-    def __init__(self, branch: nn.Sequential, shortcut: nn.Module):
+    Args:
+        channels: Channels that come in.
+        filters: Of each convolution; the last has as many channels as go out.
+        stride: Step of the first 3x3 convolution and of the shortcut.
+
+    Example:
+        >>> ResidualBlock(8, (16, 16), stride=2)(torch.zeros(1, 8, 4, 4)).shape
+        torch.Size([1, 16, 2, 2])
+        >>> ResidualBlock(8, (4, 4, 16), stride=2)(torch.zeros(1, 8, 4, 4)).shape
+        torch.Size([1, 16, 2, 2])
+    """
+
+    def __init__(self, channels: int, filters: Sequence[int], *, stride: int = 1):
         super().__init__()
-        self.branch = branch
-        self.shortcut = shortcut
+        bottleneck = len(filters) == 3
+        layers: list[nn.Module] = []
+        for index, (inputs, outputs) in enumerate(pairwise([channels, *filters])):
+            size = 1 if bottleneck and index != 1 else 3
+            step = stride if index == bottleneck else 1
+            layers += [*_convolution(inputs, outputs, size=size, stride=step), nn.ReLU()]
+        self.branch = nn.Sequential(*layers[:-1])
+        same = stride == 1 and channels == filters[-1]
+        shortcut = _convolution(channels, filters[-1], size=1, stride=stride)
+        self.shortcut = nn.Identity() if same else nn.Sequential(*shortcut)
         self.activation = nn.ReLU()
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The sum after its ReLU."""
         return self.activation(self.branch(inputs) + self.shortcut(inputs))
-
-
-class BasicBlock(_Residual):
-    """Two 3x3 convolutions and a shortcut; the first convolution takes the stride.
-
-    Args:
-        channels: Channels that come in.
-        width: Filters of each convolution, and channels that go out.
-        stride: Step of the first convolution and of the shortcut.
-
-    Example:
-        >>> BasicBlock(8, 16, stride=2)(torch.zeros(1, 8, 4, 4)).shape
-        torch.Size([1, 16, 2, 2])
-    """
-
-    expansion = 1
-
-    def __init__(self, channels: int, width: int, *, stride: int = 1):
-        branch = nn.Sequential(
-            *_convolution(channels, width, size=3, stride=stride),
-            nn.ReLU(),
-            *_convolution(width, width, size=3),
-        )
-        super().__init__(branch, _shortcut(channels, width, stride))
-
-
-class BottleneckBlock(_Residual):
-    """1x1, 3x3 and 1x1 convolutions and a shortcut; the 3x3 convolution takes the stride.
-
-    Args:
-        channels: Channels that come in.
-        width: Filters of the first two convolutions; four times as many channels go out.
-        stride: Step of the 3x3 convolution and of the shortcut.
-
-    Example:
-        >>> BottleneckBlock(8, 4, stride=2)(torch.zeros(1, 8, 4, 4)).shape
-        torch.Size([1, 16, 2, 2])
-    """
-
-    expansion = 4
-
-    def __init__(self, channels: int, width: int, *, stride: int = 1):
-        branch = nn.Sequential(
-            *_convolution(channels, width, size=1),
-            nn.ReLU(),
-            *_convolution(width, width, size=3, stride=stride),
-            nn.ReLU(),
-            *_convolution(width, 4 * width, size=1),
-        )
-        super().__init__(branch, _shortcut(channels, 4 * width, stride))
 
 
 class GlobalAverage(nn.Module):
@@ -90,11 +61,8 @@ class GlobalAverage(nn.Module):
         return inputs.mean(dim=(2, 3))
 
 
-_STAGES: dict[int, tuple[type[BasicBlock] | type[BottleneckBlock], tuple[int, int, int, int]]] = {
-    18: (BasicBlock, (2, 2, 2, 2)),
-    34: (BasicBlock, (3, 4, 6, 3)),
-    50: (BottleneckBlock, (3, 4, 6, 3)),
-}
+_STAGES = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
+"""How many blocks each stage has, by the number of layers; those of 50 are bottlenecks."""
 
 
 class ResNet(Network):
@@ -135,15 +103,16 @@ class ResNet(Network):
         if stem not in ("cifar", "imagenet"):
             raise ValueError(f"stem: expected 'cifar' or 'imagenet', got {stem!r}")
         channels, _, _ = image_sizes("image_shape", image_shape)
-        block, repeats = _STAGES[depth]
         with global_state_kept():
             layers = [*_stem(channels, width, stem)]
             channels = width
-            for stage, repeat in enumerate(repeats):
+            for stage, repeat in enumerate(_STAGES[depth]):
+                filters = width * 2**stage
+                sizes = (filters, filters, 4 * filters) if depth == 50 else (filters, filters)
                 for index in range(repeat):
                     stride = 2 if stage > 0 and index == 0 else 1
-                    layers.append(block(channels, width * 2**stage, stride=stride))
-                    channels = width * 2**stage * block.expansion
+                    layers.append(ResidualBlock(channels, sizes, stride=stride))
+                    channels = sizes[-1]
             self.body = nn.Sequential(*layers, GlobalAverage())
             self.head = nn.Linear(channels, num_classes)
         initialize(self, generator)
@@ -154,12 +123,6 @@ def _stem(channels: int, width: int, stem: Stem) -> list[nn.Module]:
         return [*_convolution(channels, width, size=3), nn.ReLU()]
     pool = nn.MaxPool2d(kernel_size=3, stride=2, padding=1)
     return [*_convolution(channels, width, size=7, stride=2), nn.ReLU(), pool]
-
-
-def _shortcut(channels: int, outputs: int, stride: int) -> nn.Module:
-    if stride == 1 and channels == outputs:
-        return nn.Identity()
-    return nn.Sequential(*_convolution(channels, outputs, size=1, stride=stride))
 
 
 def _convolution(channels: int, filters: int, *, size: int, stride: int = 1) -> list[nn.Module]:

@@ -240,21 +240,20 @@ def _options(
 ) -> dict[str, int | bool]:
     """The arguments of a call, checked against the defaults where they are known."""
     options: dict[str, int | bool] = {}
-    for argument in call.arguments:
-        name, value = argument.name, argument.value
+    for name, value, position in call.arguments:
         default = None if defaults is None else defaults.get(name)
-        problem = ""
+        usable = isinstance(value, bool) or (0 <= value < 1e9 and value.is_integer())
+        if default is not None and isinstance(value, bool) != isinstance(default, bool):
+            usable = False
         if defaults is not None and default is None:
+            hint = suggest(name, defaults, cutoff=0.5)
             takes = ", ".join(defaults) or "no arguments"
-            problem = f"{call.name} takes {takes}, got {name!r}" + suggest(
-                name, defaults, cutoff=0.5
+            raise TextError(
+                f"network: {call.name} takes {takes}, got {name!r}{hint}", text, position
             )
-        elif isinstance(value, bool) != isinstance(default, bool) and default is not None:
+        if not usable:
             kind = "true or false" if isinstance(default, bool) else "a whole number"
-            problem = f"expected {kind} for {name}, got {format_value(value)}"
-        elif not isinstance(value, bool) and not (0 <= value < 1e9 and value.is_integer()):
-            problem = f"expected a whole number of at least 0 for {name}, got {value:g}"
-        if problem:
-            raise TextError(f"network: {problem}", text, argument.position)
+            problem = f"network: expected {kind} for {name}, got {format_value(value)}"
+            raise TextError(problem, text, position)
         options[name] = value if isinstance(value, bool) else int(value)
     return options
