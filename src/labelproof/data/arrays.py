@@ -170,7 +170,7 @@ def _table(
                 f"{place}: expected rows of {width} numbers in {split}, got {table.shape[1]}"
             )
     # All columns stay: whoever made an array has chosen them.
-    columns = like[0] if like else Columns.learn(tables["train"], on_error="quiet", leave_out=False)
+    columns = like[0] if like else Columns.learn(tables["train"], leave_out=False)
     contents = {
         split: Split(columns.encode(table, place=place, on_error=error), labels[split])
         for split, table in tables.items()

@@ -8,7 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from labelproof.data.notices import UnusableSamplesError, count, few, notice, quoted, readable
-from labelproof.ranges import suggest
+from labelproof.ranges import choose, suggest
 
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text"]
 Item = TypeVar("Item")
@@ -194,41 +194,26 @@ class Columns:
     thousands: str | None = None
 
     @classmethod
-    def learn(
-        cls,
-        table: pd.DataFrame,
-        *,
-        place: str = "table",
-        on_error: str = "raise",
-        leave_out: bool = True,
-    ) -> Columns:
+    def learn(cls, table: pd.DataFrame, *, place: str = "table", leave_out: bool = True) -> Columns:
         """Learn from training rows what becomes of each column.
+
+        Text between numbers and infinite values count as missing; `encode` tells of them.
 
         Args:
             table: The training rows, without their labels.
             place: The table's name in messages.
-            on_error: For text between numbers and infinite values: `"raise"` raises, `"skip"`
-                treats them as missing with a warning, `"quiet"` without one.
             leave_out: Leave out columns without information.
-
         """
 
-        def work(item: tuple[Any, pd.Series]) -> tuple[Column | str, str]:
+        def work(item: tuple[Any, pd.Series]) -> Column | tuple[str, str]:
             try:
-                return _learn(item[1], str(item[0]), place, on_error, leave_out)
+                return _learn(item[1], str(item[0]), leave_out)
             except _LeftOutError as reason:
-                return str(reason), ""
+                return str(item[0]), str(reason)
 
-        used: list[Column] = []
-        left_out: list[tuple[str, str]] = []
         found = on_threads(work, list(table.items()), rows=len(table))
-        for name, (column, problem) in zip(table.columns, found, strict=True):
-            if problem:
-                notice(problem)
-            if isinstance(column, Column):
-                used.append(column)
-            else:
-                left_out.append((str(name), column))
+        used = [column for column in found if isinstance(column, Column)]
+        left_out = [reason for reason in found if not isinstance(reason, Column)]
         listed = few([f"{name} ({reason})" for name, reason in left_out], shown=8)
         if not used:
             raise ValueError(
@@ -253,26 +238,25 @@ class Columns:
     @property
     def row_number(self) -> str | None:
         """The column that numbers or names the training rows, if one was left out as such."""
-        numbered = (
-            name
-            for name, reason in self.left_out
-            if reason == _NUMBERED or _ROW_NUMBER.search(name[-40:])
-        )
-        return next(numbered, None)
+        for name, reason in self.left_out:
+            if reason == _NUMBERED or _ROW_NUMBER.search(name[-40:]):
+                return name
+        return None
 
     def encode(
         self, table: pd.DataFrame, *, place: str = "table", on_error: str = "raise"
     ) -> NDArray[np.float32]:
-        """Turn a table with the columns in use, in any order, into rows of features, `(N, F)`."""
+        """Turn a table with the columns in use, in any order, into rows of features, `(N, F)`.
+
+        Text between numbers and infinite values: `on_error="raise"` raises, `"skip"` treats them as
+        missing with a warning, `"quiet"` without one.
+        """
         names = [str(name) for name in table.columns]
         lacking = [name for name in self.names if name not in names]
         if lacking:
+            expected, there = (few([*map(repr, each)], shown=8) for each in (lacking, names))
             hint = suggest(lacking[0], names) if len(lacking) == 1 else ""
-            raise ValueError(
-                f"{place}: expected the {'columns' if len(lacking) > 1 else 'column'} "
-                f"{few([repr(name) for name in lacking], shown=8)}, found "
-                f"{few([repr(name) for name in names], shown=8) or 'none'}{hint}"
-            )
+            raise ValueError(f"{place}: expected columns {expected}, found {there or 'none'}{hint}")
         cells = [table.iloc[:, names.index(name)] for name in self.names]
         rows = np.zeros((len(table), len(self.feature_names)), np.float32)
         ends = np.cumsum([len(column.feature_names) for column in self.columns])
@@ -295,12 +279,12 @@ class Columns:
     def from_values(cls, values: Mapping[str, Any]) -> Columns:
         """The columns that `as_values` describes."""
         try:
-            columns = []
-            for entry in values["columns"]:
-                known = {field.name: entry[field.name] for field in fields(Column)}
-                columns.append(Column(**{**known, "values": tuple(map(str, entry["values"]))}))
-                if columns[-1].kind not in get_args(Kind):
-                    raise ValueError(f"a column of kind {columns[-1].kind!r}")
+            columns = [
+                Column(**{**entry, "values": tuple(map(str, entry["values"]))})
+                for entry in values["columns"]
+            ]
+            for column in columns:
+                choose("kind", column.kind, get_args(Kind))
             left_out = [(str(name), str(reason)) for name, reason in values["left_out"]]
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"columns: expected those of a run, got {error!r}") from None
@@ -309,10 +293,8 @@ class Columns:
         )
 
 
-def _learn(
-    cells: pd.Series, name: str, place: str, on_error: str, leave_out: bool
-) -> tuple[Column, str]:
-    """What becomes of a column, and what to warn of, if anything."""
+def _learn(cells: pd.Series, name: str, leave_out: bool) -> Column:
+    """What becomes of a column."""
     kind = _kind_of(cells)
     if kind in ("category", "text"):
         codes, words = text_codes(cells)
@@ -320,8 +302,8 @@ def _learn(
         counted = {word: rows for word, rows in zip(words, counts, strict=True) if rows}
         kind = _kind_of_text(counted) if kind == "text" else kind
         if kind == "category":
-            return _learn_category(counted, len(cells), name), ""
-    values, problem = _numbers(cells, name, kind, place, on_error)
+            return _learn_category(counted, len(cells), name)
+    values, _ = _numbers(cells, name, kind, "", "quiet")
     present = values[~np.isnan(values)]
     missing = len(values) - len(present)
     low, high = present.min(initial=np.inf), present.max(initial=-np.inf)
@@ -340,7 +322,7 @@ def _learn(
     if kind == "date":
         cycles = ("year", "week", "day") if (present % 1 != 0).any() else ("year", "week")
     offset = fill if lost or kind == "date" else 0.0
-    return Column(name, kind, cycles, missing=missing, fill=fill, offset=offset), problem
+    return Column(name, kind, cycles, missing=missing, fill=fill, offset=offset)
 
 
 def _learn_category(counted: dict[str, int], cells: int, name: str) -> Column:
@@ -507,35 +489,11 @@ def report_leaks(
     labels: NDArray[np.int64],
     class_names: Sequence[str],
 ) -> None:
-    """Warn of columns that leak the label, given the training rows."""
-    found = find_leaks(columns, rows, labels, class_names)
-    if found:
-        flags = " ".join(f"--drop {shlex.quote(readable(name))}" for name in found[:8])
-        verb = "leaks" if len(found) == 1 else "leak"
-        notice(
-            f"{place}: {few([repr(name) for name in found], shown=8)} {verb} the label: one column "
-            "predicts it in 99% of the rows. Results look better than they are, and wrong labels "
-            f"are not found. Unless new rows have it too, leave it out with {flags} (drop=...)"
-        )
-
-
-def find_leaks(
-    columns: Columns,
-    rows: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    class_names: Sequence[str],
-) -> list[str]:
-    """The columns that a small decision tree predicts the label from, one column at a time.
-
-    >>> table = pd.DataFrame({"size": np.arange(180) * 0.07 % 9, "age": np.arange(180) % 50})
-    >>> columns = Columns.learn(table)
-    >>> find_leaks(columns, columns.encode(table), (table["size"] > 5).to_numpy(int), "ab")
-    ['size']
-    """
+    """Warn of columns from which, one at a time, a small decision tree predicts the label."""
     sizes = np.bincount(labels)
     rest = len(labels) - int(sizes.max())
     if len(labels) < _FEWEST_ROWS or rest < _FEWEST_OF_REST:
-        return []
+        return
     # Late: it takes as long to import as torch.
     from sklearn.tree import DecisionTreeClassifier
 
@@ -569,4 +527,11 @@ def find_leaks(
                 break
         else:
             found.append(column.name)
-    return found
+    if found:
+        flags = " ".join(f"--drop {shlex.quote(readable(name))}" for name in found[:8])
+        verb = "leaks" if len(found) == 1 else "leak"
+        notice(
+            f"{place}: {few([repr(name) for name in found], shown=8)} {verb} the label: one column "
+            "predicts it in 99% of the rows. Results look better than they are, and wrong labels "
+            f"are not found. Unless new rows have it too, leave it out with {flags} (drop=...)"
+        )

@@ -395,8 +395,7 @@ def load_table(
     if like is None:
         _check_labels(labels[parts["train"]], class_names, column, place, asked=label is not None)
         if features:
-            # Unusable cells are reported once, when all rows are encoded.
-            columns = Columns.learn(train[kept], place=place, on_error="quiet")
+            columns = Columns.learn(train[kept], place=place)
             columns = replace(columns, left_out=(*columns.left_out, *left_out.items()), **numbers)
     rows = np.empty((len(table), 0), np.float32)
     if columns is not None:
