@@ -80,7 +80,20 @@ def load_arrays(
         shown = None if written is not None else len(labels["train"])
         check_classes(place, names, num_images=shown)
     if like is not None or all(array.ndim == 2 for array in given.values()):
-        return _table(given, labels, names, file, on_error, like)
+        tables = {split: array_table(array, place) for split, array in given.items()}
+        # All columns stay: whoever made an array has chosen them.
+        columns = like[0] if like else Columns.learn(tables["train"], leave_out=False)
+        contents, error = {}, "skip" if on_error == "later" else on_error
+        for split, table in tables.items():
+            if table.shape[1] != len(columns.names):
+                raise ValueError(
+                    f"{place}: expected rows of {len(columns.names)} numbers in {split}, got "
+                    f"{table.shape[1]}"
+                )
+            rows = columns.encode(table, place=place, on_error=error)
+            contents[split] = Split(rows, labels[split])
+        dataset = dataset_from_rows(readable(file.stem), contents, names, columns)
+        return dataset if like is None else dataset.in_classes(like[1])
     splits = {
         split: Split(as_images(array, place=f"{place}: {pairs[split][0]}"), labels[split])
         for split, array in given.items()
@@ -151,32 +164,6 @@ def _label_column(array: NDArray[Any], place: str) -> NDArray[Any]:
     if not (np.isfinite(array) & (array == np.floor(array)) & (array >= 0)).all():
         raise ValueError(f"{place}: expected classes from 0, got {array[:5].tolist()}, ...")
     return array.astype(np.int64)
-
-
-def _table(
-    given: Mapping[str, NDArray[Any]],
-    labels: Mapping[str, NDArray[np.int64]],
-    names: Sequence[str],
-    file: Path,
-    on_error: OnError,
-    like: tuple[Columns, Sequence[str]] | None,
-) -> Dataset:
-    place, error = readable(str(file)), "skip" if on_error == "later" else on_error
-    tables = {split: array_table(array, place) for split, array in given.items()}
-    width = len(like[0].names) if like is not None else tables["train"].shape[1]
-    for split, table in tables.items():
-        if table.shape[1] != width:
-            raise ValueError(
-                f"{place}: expected rows of {width} numbers in {split}, got {table.shape[1]}"
-            )
-    # All columns stay: whoever made an array has chosen them.
-    columns = like[0] if like else Columns.learn(tables["train"], leave_out=False)
-    contents = {
-        split: Split(columns.encode(table, place=place, on_error=error), labels[split])
-        for split, table in tables.items()
-    }
-    dataset = dataset_from_rows(readable(file.stem), contents, names, columns)
-    return dataset if like is None else dataset.in_classes(like[1])
 
 
 def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tuple[str, str]]:

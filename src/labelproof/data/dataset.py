@@ -54,8 +54,13 @@ class Split:
     groups: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        if self.tabular:
-            _check_rows(self.images)
+        if self.tabular and self.array.dtype != np.float32:
+            raise TypeError(f"images: expected rows of float32, got {self.array.dtype}")
+        # The sum tells in half the time; it may also be infinite by itself.
+        with np.errstate(over="ignore", invalid="ignore"):
+            doubtful = self.tabular and not np.isfinite(self.array.sum())
+        if doubtful and not np.isfinite(self.array).all():
+            raise ValueError("images: expected rows of finite numbers, got infinite ones or NaN")
         if len(self.images) != len(self.labels):
             raise ValueError(
                 f"labels: expected one for each of {len(self.images)} examples, got "
@@ -237,13 +242,3 @@ def check_classes(place: str, names: Sequence[str], *, num_images: int | None) -
             written = " and ".join(repr(name) for name in same)
             differ = f"the classes {written} differ only in case or spaces"
             notice(f"{place}: {differ}; if they are one class, write them alike")
-
-
-def _check_rows(rows: Any) -> None:
-    if rows.dtype != np.float32:
-        raise TypeError(f"images: expected rows of float32, got {rows.dtype} {rows.shape}")
-    # The sum tells in half the time; it may also be infinite by itself.
-    with np.errstate(over="ignore", invalid="ignore"):
-        finite = np.isfinite(rows.sum())
-    if not finite and not np.isfinite(rows).all():
-        raise ValueError(f"images: expected finite rows, got {rows[~np.isfinite(rows)][:3]}")

@@ -77,7 +77,12 @@ def hold_out(
             raise ValueError(
                 "groups: expected at least two to hold out one and learn from another, got one"
             )
-        return _split(chosen, _draw_groups(given[chosen], together, share, generator))
+        parts = min(max(round(1 / share), 2), len(np.unique(together)))
+        kept = _deal_groups(given[chosen], together, parts, generator) != 0
+        # Some of each class stays.
+        for label in np.setdiff1d(given[chosen], given[chosen][kept]):
+            kept |= together == together[~kept & (given[chosen] == label)][0]
+        return _split(chosen, np.flatnonzero(~kept))
     order = order_by_class(given[chosen], generator)
     sizes = np.bincount(given[chosen])
     ideal = share * sizes
@@ -216,22 +221,6 @@ def _deal_groups(
         for part, (_, held) in enumerate(with_groups.split(several, known, groups[several])):
             dealt[several[held]] = part
     return dealt
-
-
-def _draw_groups(
-    labels: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    share: float,
-    generator: np.random.Generator,
-) -> NDArray[np.int64]:
-    """Positions of about a share of every class, in whole groups; some of each class stays."""
-    parts = min(max(round(1 / share), 2), len(np.unique(groups)))
-    held = np.flatnonzero(_deal_groups(labels, groups, parts, generator) == 0)
-    kept = np.ones(len(labels), np.bool_)
-    kept[held] = False
-    for label in np.setdiff1d(np.unique(labels), labels[kept]):
-        kept |= groups == groups[held[labels[held] == label][0]]
-    return np.flatnonzero(~kept)
 
 
 def admit_groups(groups: ArrayLike | None, samples: int) -> NDArray[np.int64] | None:

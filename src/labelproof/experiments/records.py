@@ -123,10 +123,8 @@ class RecordStore:
 
         One of the published data comes before one of others under their name.
         """
-        for record in self._of(configuration):
-            if record.configuration["seed"] == configuration.seed:
-                return record
-        return None
+        same = (r for r in self._of(configuration) if r.configuration["seed"] == configuration.seed)
+        return next(same, None)
 
     def seeds(self, configuration: Configuration) -> list[RunRecord]:
         """The records of a configuration with any seed: one for each seed, in their order.

@@ -268,12 +268,21 @@ def corrupt_by_instance(
     noisy = np.empty_like(clean)
     matrix = np.eye(num_classes)
     for label in range(num_classes):
-        projection = _normals(generator, (width, num_classes))
+        # Normal numbers from uniform ones (Box and Muller), since numpy's own may change.
+        radius, angle = generator.random((2, width, num_classes))
+        projection = np.sqrt(-2 * np.log1p(-radius)) * np.cos(2 * np.pi * angle)
         members = np.flatnonzero(clean == label)
         total = np.zeros(num_classes)
         for start in range(0, len(members), rows):
             block = members[start : start + rows]
-            chances = _chances(samples[block], projection, label, flip_rates[block])
+            # In float32 a dot product's rounding would change a label now and then from machine to
+            # machine.
+            scores = samples[block].reshape(len(block), -1).astype(np.float64) @ projection
+            scores[:, label] = -np.inf
+            # Pixels up to 255 make scores of thousands, whose exponentials are past the floats.
+            chances = np.exp(scores - scores.max(axis=1, keepdims=True))
+            chances *= (flip_rates[block] / chances.sum(axis=1))[:, None]
+            chances[:, label] = 1 - flip_rates[block]
             if np.isnan(chances).any():
                 sample = block[np.isnan(chances).any(axis=1).argmax()]
                 raise ValueError(f"features: expected finite numbers, got others in row {sample}")
@@ -283,24 +292,6 @@ def corrupt_by_instance(
             matrix[label] = total / len(members)
     warn_of_rivals(matrix, class_sizes=np.bincount(clean, minlength=num_classes), stacklevel=2)
     return NoisyLabels(clean, noisy, matrix)
-
-
-def _chances(
-    features: NDArray[np.generic],
-    projection: NDArray[np.float64],
-    label: int,
-    flip_rates: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """The chances of each label for samples of one class."""
-    # In float32 a dot product's rounding would change a label now and then from machine to machine.
-    scores = features.reshape(len(features), -1).astype(np.float64) @ projection
-    scores[:, label] = -np.inf
-    # Pixels up to 255 make scores of thousands, whose exponentials are past the floats.
-    scores -= scores.max(axis=1, keepdims=True)
-    chances = np.exp(scores, out=scores)
-    chances *= (flip_rates / chances.sum(axis=1))[:, None]
-    chances[:, label] = 1 - flip_rates
-    return chances
 
 
 def _flip_rates(uniform: NDArray[np.float64], rate: float, deviation: float) -> NDArray[np.float64]:
@@ -314,9 +305,3 @@ def _flip_rates(uniform: NDArray[np.float64], rate: float, deviation: float) -> 
     inverse = map(normal.inv_cdf, (cut + uniform * (1 - 2 * cut)).tolist())
     rates = rate + deviation * np.fromiter(inverse, np.float64, len(uniform))
     return rates.clip(rate - reach, rate + reach)
-
-
-def _normals(generator: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.float64]:
-    """Normal numbers from uniform ones (Box and Muller), since numpy's own may change."""
-    radius, angle = generator.random((2, *shape))
-    return np.sqrt(-2 * np.log1p(-radius)) * np.cos(2 * np.pi * angle)

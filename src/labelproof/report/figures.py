@@ -112,7 +112,13 @@ def draw_figure(
         )
         title = kind.title.format(DATASETS[dataset])
         figure.suptitle(title, fontsize=13, fontweight="bold")
-        draw_panels(figure, panels, styles, across=across, limits=kind.limits)
+        places = figure.subplots(-(-len(panels) // across), across, squeeze=False).flat
+        for axes, panel in itertools.zip_longest(places, panels):
+            if panel is None:  # what is left of the last row
+                axes.set_axis_off()
+            else:
+                width = figure.get_figwidth() / across - 0.4  # about: its ticks take some
+                _draw_panel(axes, panel, styles, width, kind.limits)
         figure.legend(
             handles=[
                 Line2D([], [], color=color, linestyle=_line(dashed), label=name)
@@ -207,30 +213,19 @@ def method_styles(panel: Panel) -> Styles:
     return {name: (colors[base], base == name) for name, base in plain.items()}
 
 
-def draw_panels(
-    figure: Figure,
-    panels: Sequence[Panel],
-    styles: Styles,
-    *,
-    across: int,
-    limits: tuple[float, float] | None = None,
+def _draw_panel(
+    axes: Axes, panel: Panel, styles: Styles, width: float, limits: tuple[float, float] | None
 ) -> None:
-    """Draw panels, so many in a row; one without records says so."""
-    places = figure.subplots(-(-len(panels) // across), across, squeeze=False).flat
-    width = figure.get_figwidth() / across - 0.4  # about: its ticks take some
-    for axes, panel in itertools.zip_longest(places, panels):
-        if panel is None:  # what is left of the last row
-            axes.set_axis_off()
-            continue
-        _plot(axes, panel, styles, limits=limits)
-        axes.set(title=wrap_to(width, panel.title, size=11.5))
-        if len(panel.missing) == len(panel.lines):
-            axes.set(yticks=[])
-            axes.grid(visible=False)
-            _note(axes, 0.5, NO_RECORDS, size=11)
-        elif panel.missing:
-            without = wrap_to(width, f"without {', '.join(panel.missing)}", size=8)
-            _note(axes, 0.07, without, size=8)
+    """Draw a panel of about so many inches; one without records says so."""
+    _plot(axes, panel, styles, limits=limits)
+    axes.set(title=wrap_to(width, panel.title, size=11.5))
+    if len(panel.missing) == len(panel.lines):
+        axes.set(yticks=[])
+        axes.grid(visible=False)
+        _note(axes, 0.5, NO_RECORDS, size=11)
+    elif panel.missing:
+        without = wrap_to(width, f"without {', '.join(panel.missing)}", size=8)
+        _note(axes, 0.07, without, size=8)
 
 
 def _note(axes: Axes, height: float, text: str, *, size: float) -> None:
