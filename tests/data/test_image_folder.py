@@ -86,14 +86,10 @@ def test_everything_beside_the_images_is_counted(tmp_path: Path) -> None:
     for name in (".DS_Store", "cat/.thumbs.png", "cat/notes.txt", "dog/IMG_1.HEIC", "readme"):
         (tmp_path / name).touch()
     (tmp_path / ".git").mkdir()
-    listing = list_folder(tmp_path)
-    assert sum(map(len, listing.splits["train"].values())) == 5
-    assert sorted(Path(name).name for name in listing.ignored) == [
-        "IMG_1.HEIC",
-        "notes.txt",
-        "readme",
-    ]
-    assert len(listing.loose) == 1
+    splits, others = list_folder(tmp_path)
+    assert sum(map(len, splits["train"].values())) == 5
+    ignored = sorted(Path(name).name for name in others["ignored"])
+    assert ignored == ["IMG_1.HEIC", "notes.txt", "readme"]
     _, messages = told(load_folder, tmp_path)
     assert len(messages) == 2
     assert "3 files left out" in messages[0]

@@ -13,7 +13,7 @@ import math
 import pickle
 import pickletools
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -192,29 +192,26 @@ class _DataUnpickler(pickle.Unpickler):
 
 
 def _layouts(
-    home: str, classes: tuple[int, ...], folders: tuple[str, str], **batches: tuple[str, ...]
+    home: str,
+    classes: tuple[int, ...],
+    folders: Sequence[str],
+    batches: Mapping[str, Sequence[str]],
 ) -> tuple[CifarLayout, CifarLayout]:
-    binary = {split: tuple(f"{file}.bin" for file in files) for split, files in batches.items()}
+    names = {split: tuple(files) for split, files in batches.items()}
+    binary = {split: tuple(f"{file}.bin" for file in files) for split, files in names.items()}
     archive = home.replace("cifar", "cifar-")
+    first = f"{archive}-binary.tar.gz", binary, classes, "binary version"
     return (
-        CifarLayout(
-            home, folders[0], f"{archive}-binary.tar.gz", binary, classes, "binary version"
-        ),
-        CifarLayout(home, folders[1], f"{archive}-python.tar.gz", batches, classes),
+        CifarLayout(home, folders[0], *first),
+        CifarLayout(home, folders[1], f"{archive}-python.tar.gz", names, classes),
     )
 
 
+_NAMES = {"train": [f"data_batch_{number}" for number in range(1, 6)], "test": ["test_batch"]}
 CIFAR10_LAYOUTS = _layouts(
-    "cifar10",
-    (10,),
-    ("cifar-10-batches-bin", "cifar-10-batches-py"),
-    train=tuple(f"data_batch_{number}" for number in range(1, 6)),
-    test=("test_batch",),
+    "cifar10", (10,), ["cifar-10-batches-bin", "cifar-10-batches-py"], _NAMES
 )
 CIFAR100_LAYOUTS = _layouts(
-    "cifar100",
-    (20, 100),
-    ("cifar-100-binary", "cifar-100-python"),
-    train=("train",),
-    test=("test",),
+    *("cifar100", (20, 100), ["cifar-100-binary", "cifar-100-python"]),
+    {"train": ["train"], "test": ["test"]},
 )

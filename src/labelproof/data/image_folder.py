@@ -5,30 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from labelproof.data.dataset import Dataset, order_classes
 from labelproof.data.images import LabelledFiles, OnError, dataset_from_files, is_image
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.splits import SPLITS, split_name
-
-
-@dataclass
-class FolderListing:
-    """The contents of a folder of images, before any image is opened."""
-
-    splits: dict[str, dict[str, list[str]]] = field(default_factory=dict)  # files of each class
-    empty: list[str] = field(default_factory=list)  # class folders without an image
-    ignored: list[str] = field(default_factory=list)  # not images by their ending
-    loose: list[str] = field(default_factory=list)  # images beside the class folders, in no class
-    linked: list[str] = field(default_factory=list)  # folders within a class, not followed
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """All classes that have an image in some split, in order."""
-        splits = self.splits.values()
-        return order_classes(name for split in splits for name, files in split.items() if files)
 
 
 def load_folder(
@@ -64,33 +46,53 @@ def load_folder(
     >>> dataset.name, dataset.class_names, dataset.train.labels, dataset.image_shape
     ('photos', ('cat', 'dog'), array([0, 0, 1]), (3, 24, 32))
     """
-    listing = list_folder(path)
-    _report(readable(str(path)), listing)
-    names = listing.class_names
+    listed, others = list_folder(path)
+    classes = (item for split in listed.values() for item in split.items())
+    names = order_classes(name for name, files in classes if files)
+    place, loose, ignored = readable(str(path)), others["loose"], others["ignored"]
+    if not names:
+        found = f": {count(len(loose), 'image')} in no class folder" if loose else ""
+        found = found or (f": only {_kinds(ignored)}" if ignored else "")
+        raise ValueError(f"{place}: expected a folder of images for each class, found none{found}")
+    if not any(listed["train"].values()):
+        raise ValueError(f"{place}: the folder train holds no images")
+    report_other_files(place, ignored)
+    for kind, word, why in (
+        ("loose", "image", "left out, in no class folder"),
+        ("empty", "class folder", "without an image"),
+        ("linked", "linked folder", "within a class not followed"),
+    ):
+        if found := others[kind]:
+            notice(f"{place}: {count(len(found), word)} {why}: {few(found)}")
     splits = {
         split: LabelledFiles(
             [file for name in names for file in classes.get(name, ())],
             [name for name in names for _ in classes.get(name, ())],
         )
-        for split, classes in listing.splits.items()
+        for split, classes in listed.items()
     }
     name = readable(Path(path).resolve().name)
     return dataset_from_files(name, splits, None, on_error, short_side, few_classes)
 
 
-def list_folder(path: str | os.PathLike[str]) -> FolderListing:
-    """List the images of a folder by split and class, and everything else but hidden files."""
+def list_folder(
+    path: str | os.PathLike[str],
+) -> tuple[dict[str, dict[str, list[str]]], dict[str, list[str]]]:
+    """The images of a folder by split and class, and other files and folders that are not hidden.
+
+    These are `ignored`, not images by their ending; `loose` images, in no class; `empty` class
+    folders; and `linked` folders within a class, which are not followed.
+    """
     root = os.fspath(path)
     if not os.path.isdir(root):
         kind = NotADirectoryError if os.path.exists(root) else FileNotFoundError
         raise kind(f"path: expected a folder, got {readable(root)}")
-    listing = FolderListing()
+    others: dict[str, list[str]] = {name: [] for name in ("ignored", "loose", "empty", "linked")}
     folders = _split_folders(root)
-    for split, folder in folders.items():
-        listing.splits[split] = _classes(folder, listing)
+    splits = {split: _classes(folder, others) for split, folder in folders.items()}
     if root not in folders.values():
-        _list_beside(root, listing)
-    return listing
+        _list_beside(root, others)
+    return splits, others
 
 
 def report_other_files(place: str, names: Sequence[str]) -> None:
@@ -123,34 +125,32 @@ def _split_folders(root: str) -> dict[str, str]:
     return {split: splits[split] for split in SPLITS if split in splits}
 
 
-def _classes(folder: str, listing: FolderListing) -> dict[str, list[str]]:
+def _classes(folder: str, others: dict[str, list[str]]) -> dict[str, list[str]]:
     """The class folders of a split and the images in each."""
-    classes = {readable(name): _images(place, listing) for name, place in _folders(folder).items()}
-    listing.empty += [os.path.join(folder, name) for name, images in classes.items() if not images]
-    _list_beside(folder, listing)
+    classes = {readable(name): _images(place, others) for name, place in _folders(folder).items()}
+    others["empty"] += [os.path.join(folder, name) for name in classes if not classes[name]]
+    _list_beside(folder, others)
     return classes
 
 
-def _images(folder: str, listing: FolderListing) -> list[str]:
+def _images(folder: str, others: dict[str, list[str]]) -> list[str]:
     """The images in a folder and its subfolders; linked ones may lead in circles."""
     found: list[str] = []
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         paths = [os.path.join(place, name) for name in folders]
-        listing.linked += [path for path in paths if os.path.islink(path)]
+        others["linked"] += [path for path in paths if os.path.islink(path)]
         found += [os.path.join(place, name) for name in names if not name.startswith(".")]
     found.sort(key=lambda path: path.split(os.sep))
-    listing.ignored += [path for path in found if not is_image(path)]
+    others["ignored"] += [path for path in found if not is_image(path)]
     return [path for path in found if is_image(path)]
 
 
-def _list_beside(folder: str, listing: FolderListing) -> None:
+def _list_beside(folder: str, others: dict[str, list[str]]) -> None:
     folders = _folders(folder)
     for name in sorted(os.listdir(folder)):
         if name not in folders and not name.startswith("."):
-            (listing.loose if is_image(name) else listing.ignored).append(
-                os.path.join(folder, name)
-            )
+            others["loose" if is_image(name) else "ignored"].append(os.path.join(folder, name))
 
 
 def _folders(folder: str) -> dict[str, str]:
@@ -163,20 +163,3 @@ def _kinds(names: Sequence[str]) -> str:
     endings = (os.path.splitext(name)[1].lower() for name in names)
     kinds = Counter(ending or "without an ending" for ending in endings)
     return ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common(5))
-
-
-def _report(place: str, listing: FolderListing) -> None:
-    if not listing.class_names:
-        found = f": {count(len(listing.loose), 'image')} in no class folder" * bool(listing.loose)
-        found = found or f": only {_kinds(listing.ignored)}" * bool(listing.ignored)
-        raise ValueError(f"{place}: expected a folder of images for each class, found none{found}")
-    if not any(listing.splits["train"].values()):
-        raise ValueError(f"{place}: the folder train holds no images")
-    report_other_files(place, listing.ignored)
-    for names, word, why in (
-        (listing.loose, "image", "left out, in no class folder"),
-        (listing.empty, "class folder", "without an image"),
-        (listing.linked, "linked folder", "within a class not followed"),
-    ):
-        if names:
-            notice(f"{place}: {count(len(names), word)} {why}: {few(names)}")

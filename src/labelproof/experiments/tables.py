@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, stdev
@@ -155,7 +156,13 @@ def further_methods(store: RecordStore, table: str, dataset: str) -> list[str]:
         if record.configuration["data"] == dataset
         and settings_key(record.configuration) not in known
     )
-    return [loss for loss in losses if _has_records(store, table, dataset, loss, known)]
+    found = []
+    for loss in losses:
+        with suppress(ValueError):  # a sweep takes only what it can sweep
+            runs = [run.configuration for run in plan(table, dataset, methods=[loss])]
+            new = [run for run in runs if settings_key(run.as_values()) not in known]
+            found += [loss] * any(store.seeds(run) for run in new)
+    return found
 
 
 def explain_left_out(store: RecordStore, table: str = "", dataset: str = "") -> str:
@@ -197,15 +204,6 @@ def open_records(folder: Path) -> RecordStore:
             "'labelproof bench symmetric --dataset mnist'"
         )
     return RecordStore(folder)
-
-
-def _has_records(store: RecordStore, table: str, dataset: str, loss: str, known: set[str]) -> bool:
-    try:
-        runs = plan(table, dataset, methods=[loss])
-    except ValueError:  # a sweep takes only what it can sweep
-        return False
-    new = [run for run in runs if settings_key(run.configuration.as_values()) not in known]
-    return any(store.seeds(run.configuration) for run in new)
 
 
 LEAST = 1.0

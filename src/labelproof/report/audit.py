@@ -213,11 +213,6 @@ class Listed:
     suspects: int
     all_suspects: int
 
-    @property
-    def below(self) -> int:
-        """How many are listed that are not suspects."""
-        return len(self.places) - self.suspects
-
 
 def list_samples(audit: Audit, *, limit_bytes: int) -> Listed:
     """All suspects that fit, and if there are few, the next samples too.
@@ -271,16 +266,6 @@ def look_at(
     return dict(sorted(kept.items()))
 
 
-def column_names(samples: Samples, listed: Listed) -> list[str]:
-    """The columns of rows, as many as are shown; none for images."""
-    if samples.kind != "rows":
-        return []
-    there = (place for place in listed.places.tolist() if samples.audit.index[place] >= 0)
-    first = next(there, None)
-    cells = [] if first is None else samples.cells(first)
-    return [_shortened(column) for column, _ in cells[:SHOWN_COLUMNS]]
-
-
 def as_json(value: object) -> Markup:
     r"""JSON that is safe inside a script element: nothing in it closes the element.
 
@@ -321,7 +306,9 @@ def _gallery(
     audit: Audit, samples: Samples, listed: Listed, typical: Typical | None
 ) -> dict[str, object]:
     findings, places = audit.findings, listed.places
-    columns = column_names(samples, listed)
+    there = [place for place in places.tolist() if samples.audit.index[place] >= 0]
+    cells = samples.cells(there[0]) if there and samples.kind == "rows" else []
+    columns = [_shortened(column) for column, _ in cells[:SHOWN_COLUMNS]]
     classes = range(findings.num_classes)
     few = typical is not None and len(classes) * len(columns) <= _TYPICAL_VALUES
     data = {
