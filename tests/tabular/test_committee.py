@@ -143,13 +143,33 @@ def test_several_jobs_come_to_the_same(noisy_blobs: Arrays) -> None:
     np.testing.assert_allclose(two.predict_proba(features), one.predict_proba(features))
 
 
-def test_one_way_noise_does_not_move_the_border() -> None:
-    generator = np.random.default_rng(0)
-    clean = generator.integers(2, size=2000)
-    features = clean[:, None] * 3.0 + generator.normal(size=(2000, 2))
-    noisy = np.where((clean == 0) & (generator.random(2000) < 0.4), 1, clean)
-    classifier = RobustClassifier(random_state=0).fit(features[:1000], noisy[:1000])
-    assert classifier.score(features[1000:], clean[1000:]) > 0.95
+def test_mistakes_that_go_one_way_are_taken_back() -> None:
+    one_way = {
+        2: np.array([[0.6, 0.4], [0.0, 1.0]]),
+        3: np.array([[0.6, 0.4, 0.0], [0.0, 0.6, 0.4], [0.4, 0.0, 0.6]]),
+    }
+    for classes, matrix in one_way.items():
+        generator = np.random.default_rng(0)
+        clean = generator.integers(classes, size=2000)
+        features = 2.0 * np.eye(3)[clean] + generator.normal(size=(2000, 3))
+        noisy = corrupt(clean, matrix, seed=0).noisy
+        classifier = RobustClassifier(random_state=0).fit(features[:1000], noisy[:1000])
+        plain = RobustClassifier(random_state=0).fit(features[:1000], clean[:1000])
+        right = plain.score(features[1000:], clean[1000:])
+        assert classifier.score(features[1000:], clean[1000:]) > right - 0.03
+        assert np.abs(classifier.transition_matrix_ - matrix).max() < 0.2
+        # What is said of training rows is about the given labels.
+        told = classifier.out_of_sample_proba_.mean(axis=0)
+        np.testing.assert_allclose(told, np.bincount(noisy[:1000]) / 1000, atol=0.05)
+
+
+def test_mistakes_in_all_directions_are_not_taken_for_one_way(noisy_blobs: Arrays) -> None:
+    features, _, clean = noisy_blobs
+    matrix = np.full((3, 3), 0.2) + 0.4 * np.eye(3)
+    for seed in range(3):
+        noisy = corrupt(clean, matrix, seed=seed).noisy
+        classifier = RobustClassifier(random_state=0).fit(features, noisy)
+        np.testing.assert_array_equal(classifier._model.mixing, np.eye(3))
 
 
 def test_a_setting_of_the_network_means_the_network_and_nothing_else_is_left(

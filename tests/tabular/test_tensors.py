@@ -35,8 +35,11 @@ def committee(candidate: Candidate, rows: np.ndarray, labels: np.ndarray) -> Com
     variants = len(candidate.predict(wide[:2]))
     noise = NoiseModel(np.eye(classes), 1.0, 0.0, np.eye(classes) / classes)
     even, warm = np.full(variants, 1 / variants), np.linspace(0.5, 2.0, variants)
-    prior = np.linspace(1.0, 1.5, classes)
-    return Committee([candidate], even, warm, prior, 0.8, noise, {}, labels.astype(np.float32))
+    prior, mixing = np.linspace(1.0, 1.5, classes), np.eye(classes)
+    mixing[0, :2] = 0.7, 0.3
+    return Committee(
+        [candidate], even, warm, mixing, prior, 0.8, noise, {}, labels.astype(np.float32)
+    )
 
 
 KINDS = [
@@ -89,6 +92,8 @@ def test_tensors_that_are_no_blend_are_refused() -> None:
         "a root past the end": changed("roots", good["0.forest.roots"] + len(left)),
         "values of fewer nodes": changed("value", good["0.forest.value"][:3]),
         "values of other classes": changed("value", good["0.forest.value"][:, :2]),
+        "a mixture of other classes": {**good, "mixing": torch.eye(2)},
+        "a mixture of nothing": {**good, "mixing": good["mixing"] * float("nan")},
         "a prior that is one number": {**good, "prior": torch.tensor(1.0)},
         "a billion classes": {
             **good,

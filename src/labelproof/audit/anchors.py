@@ -152,10 +152,15 @@ def trust_in_model(samples: Groups) -> float:
         >>> [trust_in_model(Groups(logits, given)) for given in labels]
         [0.75, 0.0]
     """
-    mistakes = _one_sided(count_anchors(samples), 1.0)
-    leaning = _one_sided(count_pairs(samples.predicted, samples.given, samples.classes), 2.0)
+    mistakes, leaning = one_sidedness(samples)
     trust = np.clip((mistakes - 0.2) / 0.1, 0, 1) * np.clip((0.6 - leaning) / 0.2, 0, 1)
     return 0.75 * float(trust)
+
+
+def one_sidedness(samples: Groups) -> tuple[float, float]:
+    """By how much pairs of classes are mistaken one way only: anchors, and all samples; 0 to 1."""
+    every = count_pairs(samples.predicted, samples.given, samples.classes)
+    return _one_sided(count_anchors(samples), 1.0), _one_sided(every, 2.0)
 
 
 def _one_sided(counts: NDArray[np.float64], deviations: float) -> float:

@@ -21,6 +21,8 @@ LEAST = 1e-4
 """The smallest probability that a classifier is believed."""
 FARTHEST = 5.0
 """In standard deviations: a feature farther from its mean counts as this far."""
+TAKEN_BACK = 10
+"""Steps from the probabilities of given labels to those of true classes: more change little."""
 
 
 class _OfTensors(nn.Module):
@@ -34,8 +36,9 @@ class Blend(_OfTensors):
 
     Args:
         tensors: `mean` and `std` of each feature, `weights` and `temperatures` of all variants,
-            `prior` and `temperature` of their mean, and those of each member under names such as
-            `0.kernel.points`: its place, its kind, and what its kind takes.
+            `mixing` (none in older runs), `prior` and `temperature` of their mean, and those of
+            each member under names such as `0.kernel.points`: its place, its kind, and what its
+            kind takes.
 
     Raises:
         ValueError: These are not the tensors of a blend.
@@ -61,6 +64,9 @@ class Blend(_OfTensors):
             for name in ("mean", "std", "weights", "temperatures", "prior", "temperature"):
                 self.register_buffer(name, tensors[name].double())
             classes = len(self.prior)
+            right = torch.eye(classes, dtype=torch.float64)
+            self.register_buffer("mixing", tensors.get("mixing", right).double())
+            self.mixed = not torch.equal(self.mixing, right)
             if any(int(parts.get("count", classes)) != classes for parts in members.values()):
                 raise ValueError(f"a member has other classes than the {classes} of the prior")
             self.members = nn.ModuleList(
@@ -85,8 +91,10 @@ class Blend(_OfTensors):
         ready = ((wide - self.mean) / self.std).clamp(-FARTHEST, FARTHEST)
         told = torch.cat([_as_probabilities(member(rows, ready)) for member in self.members])
         calibrated = _calibrate(told, self.temperatures[:, None, None])
-        mean = (self.weights[:, None, None] * calibrated).sum(dim=0)
-        return _calibrate(mean / self.prior, self.temperature).log().float()
+        mean = true = (self.weights[:, None, None] * calibrated).sum(dim=0)
+        for _ in range(TAKEN_BACK if self.mixed else 0):
+            true = true * ((mean / (true @ self.mixing).clamp(min=1e-12)) @ self.mixing.T)
+        return _calibrate(true / self.prior, self.temperature).log().float()
 
 
 def _as_probabilities(table: Tensor) -> Tensor:

@@ -142,7 +142,7 @@ class Candidate:
 class Linear(Candidate):
     """Logistic regression."""
 
-    strengths: tuple[float, ...] = (0.01, 0.1, 1.0)
+    strengths: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -5,6 +5,9 @@ r"""Classifiers chosen, blended and calibrated by the noisy labels alone.
    those rows better: as long as their mean log loss falls.
 3. The noise model of the audit finds the temperature and the transition matrix \(T\) that explain
    the given labels best by the blend. The temperature calibrates the blend for the true labels.
+4. A blend that has learned mistakes predicts them. Where the labels of samples beyond doubt show
+   that classes are mistaken one way only, the blend's probabilities \(p\) of the given labels are
+   taken back to those of the true classes: to the \(q\) whose \(q\,T\) is nearest to \(p\).
 
 A classifier that the user gave is alone, and cannot gain from a blend. It is trained again, on the
 posterior of each row's true class as soft labels: in proportion to \(q_j(x)\, T_{jk}\) for the
@@ -24,11 +27,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 from threadpoolctl import threadpool_limits
 
-from labelproof.audit.anchors import read_through, read_word
+from labelproof.audit.anchors import one_sidedness, read_through, read_word
 from labelproof.audit.noise_model import Groups, NoiseModel, fit_noise_model
+from labelproof.models.blend import TAKEN_BACK
 from labelproof.tabular.candidates import (
     Boosting,
     Candidate,
@@ -64,6 +69,11 @@ _PREDICTED = 0.75
 """Share of the labels that are predicted from which on few can be wrong: to leave those out that
 are not confirmed would cost more than it brings."""
 _AS_WELL = 2.0
+_ONE_SIDED = 0.35
+"""How one-sided the mistakes in labels beyond doubt have to be, to be more than chance."""
+_LEANING = 0.8
+"""How one-sided those of all labels may be beside them: more, and it is the blend that leans. Both
+were chosen on every second table of `benchmarks/tables.py`."""
 _HOPELESS = 0.7
 """Boosting is the dearest candidate: if its first fold learns less than this share of what the best
 candidate learns there, it is not trained on the others."""
@@ -77,7 +87,9 @@ class Committee:
         members: The candidates.
         weights: Of all fitted variants, member after member; sum to 1.
         temperatures: What calibrates each of them for the given labels.
-        prior: What their mean is divided by, `(C)`; see `_border`.
+        mixing: How given labels come from true ones, `(C, C)`, where their mean has learned it, and
+            the identity elsewhere.
+        prior: What it is divided by, `(C)`, once that is taken back; see `_border`.
         temperature: What calibrates it for the true labels, then.
         noise: The noise by their out-of-sample probabilities.
         scores: Of each variant: the mean `log_loss` of held-out labels, its `agreement` with them,
@@ -88,6 +100,7 @@ class Committee:
     members: list[Candidate]
     weights: Floats
     temperatures: Floats
+    mixing: Floats
     prior: Floats
     temperature: float
     noise: NoiseModel
@@ -100,7 +113,7 @@ class Committee:
         told = (table for member in self.members for table in member.predict(wide))
         calibrated = map(calibrate, told, self.temperatures)
         mean = sum(weight * each for weight, each in zip(self.weights, calibrated, strict=True))
-        return calibrate(np.asarray(mean) / self.prior, self.temperature)
+        return calibrate(take_back(np.asarray(mean), self.mixing) / self.prior, self.temperature)
 
 
 def choose_candidates(
@@ -110,7 +123,7 @@ def choose_candidates(
     common: dict[str, Any] = {"seed": seed, "n_jobs": n_jobs}
     grouped = examples.grouped
     # A leaf for each row is best where most labels are right; of many rows it is a large file.
-    leaves = (1, 5, 20) if len(examples.rows) <= _MOST_OF_ONE else (5, 20)
+    leaves = (1, 5, 20, 60) if len(examples.rows) <= _MOST_OF_ONE else (5, 20, 60)
     quick = [
         Linear(**common),
         Kernel(**common, sharpness=0.5),
@@ -233,12 +246,16 @@ def _keep(
     mean = _over_cuts(said, examples)
     noise = fit_noise_model(np.log(mean), given)
     labels, temperature, prior = examples.labels, noise.temperature, _border(mean, given)
-    temperatures = np.array([told[key].temperature for key in weights])
+    temperatures, mixing = np.array([told[key].temperature for key in weights]), np.eye(len(prior))
+    samples = Groups(np.log(mean).astype(np.float32), given)
+    read = read_through(samples, noise)
+    beyond_doubt, every = one_sidedness(samples)
+    if len(told) > 1 and beyond_doubt > _ONE_SIDED and every < _LEANING * beyond_doubt:
+        noise, mixing, prior, temperature = read, read.transition, np.ones_like(prior), 1.0
     if len(told) == 1:
         best = said
         # A classifier may doubt by itself, or have learned the noise. Predictions and labels cannot
         # tell these apart; which soft labels predict held-out labels better can.
-        read = read_through(Groups(np.log(mean).astype(np.float32), given), noise)
         for model in [noise] if read.reading is None else [noise, read]:
             posterior = _posterior(mean, examples, model)
             again = _held_out(candidates[0], examples, posterior)[0]
@@ -262,7 +279,7 @@ def _keep(
     }
     shares, out_of_sample = np.array(list(weights.values())), mean.astype(np.float32)
     return Committee(
-        members, shares, temperatures, prior, temperature, noise, scores, out_of_sample
+        members, shares, temperatures, mixing, prior, temperature, noise, scores, out_of_sample
     )
 
 
@@ -271,9 +288,10 @@ def _trust(candidates: Sequence[Candidate], examples: LabelledRows) -> Committee
     known = _weigh(examples.labels, examples)
     members = [candidate.fit(known, [0]) for candidate in candidates]
     even, prior = np.ones(len(members)), np.ones(len(examples.class_weight))
-    noise = NoiseModel(np.diag(prior), 1.0, 0.0, np.diag(examples.labels.mean(axis=0)))
+    right = np.diag(prior)
+    noise = NoiseModel(right, 1.0, 0.0, np.diag(examples.labels.mean(axis=0)))
     given = as_probabilities(examples.labels).astype(np.float32)
-    return Committee(members, even / len(members), even, prior, 1.0, noise, {}, given)
+    return Committee(members, even / len(members), even, right, prior, 1.0, noise, {}, given)
 
 
 def _held_out(candidate: Candidate, examples: LabelledRows, labels: Floats) -> Floats:
@@ -310,11 +328,13 @@ def _try(candidate: Boosting, examples: LabelledRows, told: dict[tuple[int, int]
 
 def _calibrate_to_labels(table: Floats, given: NDArray[np.int64], share: Floats) -> Told:
     """Probabilities at the temperature that predicts the given labels best."""
-    tried = []
-    for temperature in np.geomspace(0.3, 4.0, 15):
-        found = calibrate(table, temperature)
-        tried.append(Told(found, float(temperature), _log_loss(found, given, share)))
-    return min(tried, key=lambda told: told.loss)
+    found = minimize_scalar(
+        lambda heat: _log_loss(calibrate(table, np.exp(heat)), given, share),
+        bounds=np.log([0.1, 30.0]),
+        options={"xatol": 0.05},
+    )
+    temperature = float(np.exp(found.x))
+    return Told(calibrate(table, temperature), temperature, float(found.fun))
 
 
 def calibrate(table: Floats, temperature: float) -> Floats:
@@ -326,6 +346,20 @@ def calibrate(table: Floats, temperature: float) -> Floats:
     scores = np.log(table) / temperature
     powered = np.exp(scores - scores.max(axis=1, keepdims=True))
     return as_probabilities(powered / powered.sum(axis=1, keepdims=True))
+
+
+def take_back(told: Floats, mixing: Floats) -> Floats:
+    r"""The probabilities of true classes behind those of given labels.
+
+    By expectation maximisation, since \(p\,T^{-1}\) may be negative.
+
+    >>> take_back(np.array([[0.56, 0.44]]), np.array([[0.7, 0.3], [0.0, 1.0]])).round(2)
+    array([[0.8, 0.2]])
+    """
+    found = told
+    for _ in range(TAKEN_BACK):
+        found = found * (told / np.maximum(found @ mixing, 1e-12) @ mixing.T)
+    return found
 
 
 def _log_loss(table: Floats, given: NDArray[np.int64], share: Floats) -> float:

@@ -43,6 +43,7 @@ def committee_tensors(committee: Committee) -> dict[str, Tensor]:
         "std": standard.std,
         "weights": committee.weights,
         "temperatures": committee.temperatures,
+        "mixing": committee.mixing,
         "prior": committee.prior,
         "temperature": committee.temperature,
     }
