@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from audits import COLOURS, make_photos
 from browser import chromium, open_page  # noqa: F401
-from review.opened import expect, opened
+from review.opened import Opened, expect, opened
 
 from labelproof.audit.folder import Audit
 
@@ -24,36 +25,41 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Audit:
     return make_photos(tmp_path_factory.mktemp("photos"), samples=150, names=COLOURS[:4])
 
 
-def test_each_decision_has_a_key(browser: Browser, photos: Audit, tmp_path: Path) -> None:
-    with opened(browser, photos, tmp_path) as it:
-        findings, samples = photos.findings, photos.samples
-        first, second, third, fourth, fifth, *_ = it.suspects
-        it.at(first)
-        assert it.text("#given") == it.name(findings.given[first])
-        assert it.text("#suggested") == it.name(findings.suggested[first])
-        it.press("k")
-        it.at(second)
-        it.press("A")  # with the shift key, or caps lock
-        it.at(third)
-        it.press("u")
-        it.at(fourth)
-        assert findings.likeliest is not None
-        likeliest = findings.likeliest[fourth].tolist()
-        other = ({*likeliest} - {findings.given[fourth], findings.suggested[fourth]}).pop()
-        # The keys 1 to 3 are those of the likeliest classes.
-        expect(it.page.locator("#classes button").first).to_contain_text("70%")
-        it.press(str(likeliest.index(other) + 1))
-        it.at(fifth)
-        assert it.kept() == {
-            samples[first]: ("keep", it.name(findings.given[first])),
-            samples[second]: ("accept", it.name(findings.suggested[second])),
-            samples[third]: ("unsure", None),
-            samples[fourth]: ("another", it.name(other)),
-        }
-        assert it.text("#counts") == f"4 of {len(it.suspects)} suspects, 2 changed, 1 unsure"
-        spoken = it.page.locator("#spoken")
-        expect(spoken).to_contain_text(f"Changed to {it.name(other)}. Sample 5 of")
-        expect(spoken).to_contain_text(samples[fifth])
+@pytest.fixture
+def it(browser: Browser, photos: Audit, tmp_path: Path) -> Iterator[Opened]:
+    with opened(browser, photos, tmp_path) as review:
+        yield review
+
+
+def test_each_decision_has_a_key(it: Opened, photos: Audit) -> None:
+    findings, samples = photos.findings, photos.samples
+    first, second, third, fourth, fifth, *_ = it.suspects
+    it.at(first)
+    assert it.text("#given") == it.name(findings.given[first])
+    assert it.text("#suggested") == it.name(findings.suggested[first])
+    it.press("k")
+    it.at(second)
+    it.press("A")  # with the shift key, or caps lock
+    it.at(third)
+    it.press("u")
+    it.at(fourth)
+    assert findings.likeliest is not None
+    likeliest = findings.likeliest[fourth].tolist()
+    other = ({*likeliest} - {findings.given[fourth], findings.suggested[fourth]}).pop()
+    # The keys 1 to 3 are those of the likeliest classes.
+    expect(it.page.locator("#classes button").first).to_contain_text("70%")
+    it.press(str(likeliest.index(other) + 1))
+    it.at(fifth)
+    assert it.kept() == {
+        samples[first]: ("keep", it.name(findings.given[first])),
+        samples[second]: ("accept", it.name(findings.suggested[second])),
+        samples[third]: ("unsure", None),
+        samples[fourth]: ("another", it.name(other)),
+    }
+    assert it.text("#counts") == f"4 of {len(it.suspects)} suspects, 2 changed, 1 unsure"
+    spoken = it.page.locator("#spoken")
+    expect(spoken).to_contain_text(f"Changed to {it.name(other)}. Sample 5 of")
+    expect(spoken).to_contain_text(samples[fifth])
 
 
 def test_each_decision_has_a_button(browser: Browser, photos: Audit, tmp_path: Path) -> None:
@@ -77,176 +83,162 @@ def test_each_decision_has_a_button(browser: Browser, photos: Audit, tmp_path: P
         expect(it.page.locator("#keys")).to_be_hidden()
 
 
-def test_arrows_decide_nothing_and_a_key_or_button_held_down_decides_once(
-    browser: Browser, photos: Audit, tmp_path: Path
-) -> None:
-    with opened(browser, photos, tmp_path) as it:
-        order = it.suspects
-        it.at(order[0])
-        it.press("ArrowLeft")
-        it.press("ArrowRight", "ArrowRight", "ArrowRight")
-        it.at(order[3])
-        it.press("ArrowLeft")
-        it.at(order[2])
-        assert it.kept() == {}
-        for _ in range(3):
-            it.page.keyboard.down("k")
-        it.page.keyboard.up("k")
-        it.at(order[3])
-        assert len(it.kept()) == 1
-        for times, (button, place) in enumerate(
-            (("#keep", 4), ("#classes button", 5), ("#undo", 4))
-        ):
-            it.page.locator(button).first.focus()
-            for _ in range(4):
-                it.page.keyboard.down("Enter")
-                it.page.wait_for_timeout(100)
-            it.page.keyboard.up("Enter")
-            it.at(order[place])
-            assert len(it.review.decisions.history()) == times + 2
+def test_arrows_decide_nothing_and_a_key_or_button_held_down_decides_once(it: Opened) -> None:
+    order = it.suspects
+    it.at(order[0])
+    it.press("ArrowLeft")
+    it.press("ArrowRight", "ArrowRight", "ArrowRight")
+    it.at(order[3])
+    it.press("ArrowLeft")
+    it.at(order[2])
+    assert it.kept() == {}
+    for _ in range(3):
+        it.page.keyboard.down("k")
+    it.page.keyboard.up("k")
+    it.at(order[3])
+    assert len(it.kept()) == 1
+    for times, (button, place) in enumerate((("#keep", 4), ("#classes button", 5), ("#undo", 4))):
+        it.page.locator(button).first.focus()
+        for _ in range(4):
+            it.page.keyboard.down("Enter")
+            it.page.wait_for_timeout(100)
+        it.page.keyboard.up("Enter")
+        it.at(order[place])
+        assert len(it.review.decisions.history()) == times + 2
 
 
-def test_undo_goes_back_level_by_level(browser: Browser, photos: Audit, tmp_path: Path) -> None:
-    with opened(browser, photos, tmp_path) as it:
-        order = it.suspects
-        for place in range(3):
-            it.at(order[place])
-            it.press("k")
-        it.at(order[3])
-        it.press("z")
-        it.at(order[2])
-        it.press("Control+z")
-        it.at(order[1])
-        assert list(it.kept()) == [photos.samples[order[0]]]
-        # Also what was decided before the page was opened.
-        it.page.reload()
-        it.at(order[1])
-        it.press("z")
-        it.at(order[0])
-        it.press("z")
-        expect(it.page.locator("#last")).to_have_text("Nothing to take back")
-        assert it.kept() == {}
-        assert len(it.review.decisions.history()) == 6
-
-
-def test_another_class_by_typing(browser: Browser, photos: Audit, tmp_path: Path) -> None:
-    with opened(browser, photos, tmp_path) as it:
-        order = it.suspects
-        it.at(order[0])
-        it.press("c")
-        it.page.keyboard.type("zzz")
-        expect(it.page.locator("#found-count")).to_have_text("No class is called so.")
-        it.press("Enter", "Escape")
-        assert it.kept() == {}
-        for wanted, typed in (("gold", "GOL"), ("green", "een"), ("red", "re"), ("green", "g ↓")):
-            place = order[len(it.kept())]
-            it.at(place)
-            it.press("c")
-            it.page.keyboard.type(typed.removesuffix(" ↓"))
-            if typed.endswith("↓"):
-                it.press("ArrowDown")
-            it.press("Enter")
-            it.at(order[order.index(place) + 1])
-            assert it.kept()[photos.samples[place]][1] == wanted
-        # What was chosen last is on top when nothing is typed.
-        it.press("c")
-        expect(it.page.locator("#found li").first).to_have_text("green")
-        it.press("Escape", "k")
-        it.at(order[5])
-
-
-def test_filters(browser: Browser, photos: Audit, tmp_path: Path) -> None:
-    with opened(browser, photos, tmp_path) as it:
-        findings, page = photos.findings, it.page
-        it.at(it.suspects[0])
-        given, suggested = findings.given[it.suspects[4]], findings.suggested[it.suspects[4]]
-        of_pair = [
-            place
-            for place in it.suspects
-            if (findings.given[place], findings.suggested[place]) == (given, suggested)
-        ]
-        page.select_option("#pair", f"{given}>{suggested}")
-        it.at(of_pair[0])
-        names = it.audit.class_names
-        chosen = page.locator("#pair option:checked").inner_text()
-        assert chosen == (f"given {names[given]}, suggested {names[suggested]} ({len(of_pair)})")
-        page.locator("#main").focus()
-        for place in of_pair:
-            it.at(place)
-            it.press("u")
-        it.at("end")
-        page.select_option("#shown", "decided")
-        it.at(of_pair[0])
-        expect(page.locator("#decided")).to_have_text("Left out as unsure")
-        page.select_option("#order", "plausible")
-        page.select_option("#pair", "")
-        named = photos.samples[of_pair[0]]
-        page.locator("#text").fill(named.upper())
-        expect(page.locator("#position")).to_have_text("1 of 1")
-        expect(page.locator("#name")).to_have_text(named)
-        page.locator("#text").fill("")
-        page.select_option("#shown", "all")
-        expect(page.locator("#position")).to_contain_text(f"of {len(it.suspects)}")
-        page.select_option("#scope", "everything")
-        expect(page.locator("#position")).to_contain_text("of 150")
-        page.select_option("#order", "suspicious")
-        page.select_option("#shown", "undecided")
-        expect(page.locator("#position")).to_contain_text(f"of {150 - len(of_pair)}")
-
-
-def test_all_of_a_confusion_are_accepted_at_once_and_taken_back(
-    browser: Browser, photos: Audit, tmp_path: Path
-) -> None:
-    with opened(browser, photos, tmp_path) as it:
-        findings, first = photos.findings, it.suspects[0]
-        pair = (findings.given[first], findings.suggested[first])
-        alike = [n for n in it.suspects if (findings.given[n], findings.suggested[n]) == pair]
-        rest = [n for n in it.suspects if n not in alike]
-        assert len(alike) > 1
-        it.at(first)
-        it.press("g")
-        it.page.get_by_role("button", name="Cancel").click()
-        assert it.kept() == {}
-        it.page.locator("#accept-all").click()
-        words = it.page.locator("#group-words")
-        expect(words).to_contain_text(f"{len(alike)} undecided, given {it.name(pair[0])}")
-        it.page.locator("#group-accept").click()
-        it.at(rest[0])
-        expected = {photos.samples[n]: ("accept", it.name(pair[1])) for n in alike}
-        assert it.kept() == expected
+def test_undo_goes_back_level_by_level(it: Opened, photos: Audit) -> None:
+    order = it.suspects
+    for place in range(3):
+        it.at(order[place])
         it.press("k")
-        it.at(rest[1])
-        it.press("z")
-        it.at(rest[0])
-        assert it.kept() == expected
-        it.press("z")
-        expect(it.page.locator("#last")).to_have_text("Taken back")
-        assert it.kept() == {}
-        expect(it.page.locator("#position")).to_contain_text(f"of {len(it.suspects)}")
+    it.at(order[3])
+    it.press("z")
+    it.at(order[2])
+    it.press("Control+z")
+    it.at(order[1])
+    assert list(it.kept()) == [photos.samples[order[0]]]
+    # Also what was decided before the page was opened.
+    it.page.reload()
+    it.at(order[1])
+    it.press("z")
+    it.at(order[0])
+    it.press("z")
+    expect(it.page.locator("#last")).to_have_text("Nothing to take back")
+    assert it.kept() == {}
+    assert len(it.review.decisions.history()) == 6
 
 
-def test_a_picture_is_zoomed_by_keys_and_clicks(
-    browser: Browser, photos: Audit, tmp_path: Path
-) -> None:
-    with opened(browser, photos, tmp_path) as it:
-        it.at(it.suspects[0])
-        picture = it.page.locator("#stage img")
+def test_another_class_by_typing(it: Opened, photos: Audit) -> None:
+    order = it.suspects
+    it.at(order[0])
+    it.press("c")
+    it.page.keyboard.type("zzz")
+    expect(it.page.locator("#found-count")).to_have_text("No class is called so.")
+    it.press("Enter", "Escape")
+    assert it.kept() == {}
+    for wanted, typed in (("gold", "GOL"), ("green", "een"), ("red", "re"), ("green", "g ↓")):
+        place = order[len(it.kept())]
+        it.at(place)
+        it.press("c")
+        it.page.keyboard.type(typed.removesuffix(" ↓"))
+        if typed.endswith("↓"):
+            it.press("ArrowDown")
+        it.press("Enter")
+        it.at(order[order.index(place) + 1])
+        assert it.kept()[photos.samples[place]][1] == wanted
+    # What was chosen last is on top when nothing is typed.
+    it.press("c")
+    expect(it.page.locator("#found li").first).to_have_text("green")
+    it.press("Escape", "k")
+    it.at(order[5])
 
-        def width() -> float:
-            box = picture.bounding_box()
-            assert box is not None
-            return box["width"]
 
-        before = width()
-        it.press("+", "+", "-")
-        assert width() == pytest.approx(2 * before, abs=2)
-        for times in (4, 8, 1):
-            picture.click()
-            assert width() == pytest.approx(times * before, abs=2)
-        it.press("+", "ArrowRight")
-        it.at(it.suspects[1])
-        assert width() == pytest.approx(before, abs=2)
-        assert it.kept() == {}
+def test_filters(it: Opened, photos: Audit) -> None:
+    findings, page = photos.findings, it.page
+    it.at(it.suspects[0])
+    given, suggested = findings.given[it.suspects[4]], findings.suggested[it.suspects[4]]
+    of_pair = [
+        place
+        for place in it.suspects
+        if (findings.given[place], findings.suggested[place]) == (given, suggested)
+    ]
+    page.select_option("#pair", f"{given}>{suggested}")
+    it.at(of_pair[0])
+    names = it.audit.class_names
+    chosen = page.locator("#pair option:checked").inner_text()
+    assert chosen == (f"given {names[given]}, suggested {names[suggested]} ({len(of_pair)})")
+    page.locator("#main").focus()
+    for place in of_pair:
+        it.at(place)
+        it.press("u")
+    it.at("end")
+    page.select_option("#shown", "decided")
+    it.at(of_pair[0])
+    expect(page.locator("#decided")).to_have_text("Left out as unsure")
+    page.select_option("#order", "plausible")
+    page.select_option("#pair", "")
+    named = photos.samples[of_pair[0]]
+    page.locator("#text").fill(named.upper())
+    expect(page.locator("#position")).to_have_text("1 of 1")
+    expect(page.locator("#name")).to_have_text(named)
+    page.locator("#text").fill("")
+    page.select_option("#shown", "all")
+    expect(page.locator("#position")).to_contain_text(f"of {len(it.suspects)}")
+    page.select_option("#scope", "everything")
+    expect(page.locator("#position")).to_contain_text("of 150")
+    page.select_option("#order", "suspicious")
+    page.select_option("#shown", "undecided")
+    expect(page.locator("#position")).to_contain_text(f"of {150 - len(of_pair)}")
+
+
+def test_all_of_a_confusion_are_accepted_at_once_and_taken_back(it: Opened, photos: Audit) -> None:
+    findings, first = photos.findings, it.suspects[0]
+    pair = (findings.given[first], findings.suggested[first])
+    alike = [n for n in it.suspects if (findings.given[n], findings.suggested[n]) == pair]
+    rest = [n for n in it.suspects if n not in alike]
+    assert len(alike) > 1
+    it.at(first)
+    it.press("g")
+    it.page.get_by_role("button", name="Cancel").click()
+    assert it.kept() == {}
+    it.page.locator("#accept-all").click()
+    words = it.page.locator("#group-words")
+    expect(words).to_contain_text(f"{len(alike)} undecided, given {it.name(pair[0])}")
+    it.page.locator("#group-accept").click()
+    it.at(rest[0])
+    expected = {photos.samples[n]: ("accept", it.name(pair[1])) for n in alike}
+    assert it.kept() == expected
+    it.press("k")
+    it.at(rest[1])
+    it.press("z")
+    it.at(rest[0])
+    assert it.kept() == expected
+    it.press("z")
+    expect(it.page.locator("#last")).to_have_text("Taken back")
+    assert it.kept() == {}
+    expect(it.page.locator("#position")).to_contain_text(f"of {len(it.suspects)}")
+
+
+def test_a_picture_is_zoomed_by_keys_and_clicks(it: Opened) -> None:
+    it.at(it.suspects[0])
+    picture = it.page.locator("#stage img")
+
+    def width() -> float:
+        box = picture.bounding_box()
+        assert box is not None
+        return box["width"]
+
+    before = width()
+    it.press("+", "+", "-")
+    assert width() == pytest.approx(2 * before, abs=2)
+    for times in (4, 8, 1):
+        picture.click()
+        assert width() == pytest.approx(times * before, abs=2)
+    it.press("+", "ArrowRight")
+    it.at(it.suspects[1])
+    assert width() == pytest.approx(before, abs=2)
+    assert it.kept() == {}
 
 
 def test_the_end_says_so_and_offers_the_rest(browser: Browser, tmp_path: Path) -> None:
@@ -346,39 +338,33 @@ def slow_down(page: Page, address: str, milliseconds: int) -> None:
     )
 
 
-def test_a_list_that_comes_after_a_decision_is_taken(
-    browser: Browser, photos: Audit, tmp_path: Path
-) -> None:
-    with opened(browser, photos, tmp_path) as it:
-        first, second, *_ = it.suspects
-        it.at(first)
-        slow_down(it.page, "queue", 500)
-        it.page.locator("#scope").select_option("everything")
-        it.page.locator("#main").focus()
-        it.press("k")
-        it.at(second)
-        expect(it.page.locator("#position")).to_have_text(f"1 of {len(photos.samples) - 1}")
-        it.at(second)
+def test_a_list_that_comes_after_a_decision_is_taken(it: Opened, photos: Audit) -> None:
+    first, second, *_ = it.suspects
+    it.at(first)
+    slow_down(it.page, "queue", 500)
+    it.page.locator("#scope").select_option("everything")
+    it.page.locator("#main").focus()
+    it.press("k")
+    it.at(second)
+    expect(it.page.locator("#position")).to_have_text(f"1 of {len(photos.samples) - 1}")
+    it.at(second)
 
 
-def test_a_decision_that_comes_after_a_list_passes_nothing_over(
-    browser: Browser, photos: Audit, tmp_path: Path
-) -> None:
-    with opened(browser, photos, tmp_path) as it:
-        order = it.suspects
-        it.at(order[0])
-        slow_down(it.page, "decide", 500)
-        it.press("k")
-        it.page.locator("#order").select_option("plausible")
-        it.page.locator("#pair").select_option(index=1)
-        given, suggested = it.page.locator("#pair").input_value().split(">")
-        findings = photos.findings
-        alike = [
-            place
-            for place in order
-            if (findings.given[place], findings.suggested[place]) == (int(given), int(suggested))
-            and place != order[0]
-        ]
-        expect(it.page.locator("#last")).to_contain_text("Kept as")
-        it.at(alike[-1])
-        assert list(it.kept()) == [photos.samples[order[0]]]
+def test_a_decision_that_comes_after_a_list_passes_nothing_over(it: Opened, photos: Audit) -> None:
+    order = it.suspects
+    it.at(order[0])
+    slow_down(it.page, "decide", 500)
+    it.press("k")
+    it.page.locator("#order").select_option("plausible")
+    it.page.locator("#pair").select_option(index=1)
+    given, suggested = it.page.locator("#pair").input_value().split(">")
+    findings = photos.findings
+    alike = [
+        place
+        for place in order
+        if (findings.given[place], findings.suggested[place]) == (int(given), int(suggested))
+        and place != order[0]
+    ]
+    expect(it.page.locator("#last")).to_contain_text("Kept as")
+    it.at(alike[-1])
+    assert list(it.kept()) == [photos.samples[order[0]]]

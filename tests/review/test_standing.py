@@ -65,7 +65,7 @@ def test_pairs_of_classes_filter_and_are_accepted_at_once_except_what_is_decided
     review.decide(places[1], "keep")
     assert review.accept_all(given, suggested) == times - 1
     assert review.counts().changed == times - 1
-    assert review.decision(places[1]) == ("keep", given)
+    assert review.decided[places[1]] == ("keep", given)
     assert review.undo() in places
     assert review.counts().decided == 1
     assert findings.suspects.tolist() != places
@@ -82,9 +82,9 @@ def test_every_choice_is_counted_and_exported(audit: Audit, decisions: Decisions
     review.decide(kept, "keep")
     review.decide(accepted, "accept")
     review.decide(other, "another", suggested[other])
-    assert review.decision(other) == ("accept", suggested[other])
+    assert review.decided[other] == ("accept", suggested[other])
     review.decide(other, "another", given[other])
-    assert review.decision(other) == ("keep", given[other])
+    assert review.decided[other] == ("keep", given[other])
     review.decide(other, "another", third)
     review.decide(unsure, "unsure")
     counts = review.counts()
@@ -110,7 +110,7 @@ def test_undo_goes_back_step_by_step_and_over_a_restart(audit: Audit, decisions:
     review.decide(6, "keep")
     review.decide(5, "keep")
     assert review.undo() == 5
-    assert review.decision(5) == ("unsure", None)
+    assert review.decided[5] == ("unsure", None)
     again = Review(audit, decisions)
     assert [again.undo(), again.undo(), again.undo()] == [6, 5, None]
     assert again.counts().decided == 0
@@ -167,7 +167,7 @@ def test_decisions_of_another_audit_are_not_undone_and_a_class_that_is_gone_is_u
     review = Review(audit, decisions)
     assert review.undo() is None
     assert ("elsewhere.jpg", "cat") in decisions.latest()
-    assert review.decision(0) is None
+    assert 0 not in review.decided
     assert len(review.stale) == 2
     row = {"sample": "0.jpg", "given": given, "label": given, "decision": ""}
     assert exported(audit, decisions)[0] == row

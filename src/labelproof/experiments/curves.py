@@ -102,7 +102,7 @@ def sparse_panels(
         runs = plan("symmetric", dataset, columns=[rate], methods=methods or SPARSE_METHODS)
         noise = f"symmetric {rate}" if float(rate) else "no noise"
         panels += [
-            _panel(store, f"sparse rate (%), {noise}", runs, "sparse_rate", scale=100),
+            _panel(store, f"sparse rate (%), {noise}", runs, "sparse_rate"),
             _panel(store, f"test accuracy (%), {noise}", runs, "test_accuracy"),
         ]
     return panels
@@ -128,7 +128,7 @@ def sweep_panels(
         title = (
             method.replace("(tau=", ", τ = ").replace(")", "") if "SR(tau=" in method else method
         )
-        panels.append(_panel(store, title, runs, "test_accuracy", names=names))
+        panels.append(_panel(store, title, runs, "test_accuracy", names))
     return panels
 
 
@@ -146,10 +146,7 @@ def memorisation_panels(
     for method in choose_rows("symmetric", dataset, methods or ("CE", "CE+SR")):
         for rate in rates:
             (run,) = plan("symmetric", dataset, columns=[rate], methods=[method])
-            lines = [
-                Line(name, _values(store, run, metric, scale=100))
-                for metric, name in FITTED.items()
-            ]
+            lines = [Line(name, _values(store, run, metric)) for metric, name in FITTED.items()]
             panels.append(Panel(f"{method}, symmetric {rate}", lines, run.configuration.epochs))
     return panels
 
@@ -159,18 +156,17 @@ def _panel(
     title: str,
     runs: Sequence[PlannedRun],
     metric: str,
-    *,
     names: Sequence[str] = (),
-    scale: float = 1.0,
 ) -> Panel:
-    lines = [
-        Line(name, _values(store, run, metric, scale=scale))
-        for name, run in zip(names or [run.cell.method for run in runs], runs, strict=True)
-    ]
+    names = names or [run.cell.method for run in runs]
+    values = [_values(store, run, metric) for run in runs]
+    lines = [Line(name, seeds) for name, seeds in zip(names, values, strict=True)]
     return Panel(title, lines, runs[0].configuration.epochs)
 
 
-def _values(store: RecordStore, run: PlannedRun, metric: str, *, scale: float) -> list[list[float]]:
+def _values(store: RecordStore, run: PlannedRun, metric: str) -> list[list[float]]:
+    """The metric by epoch of each seed, in percent."""
+    scale = 1 if metric.endswith("_accuracy") else 100
     records = store.seeds(run.configuration)
     return [
         [scale * value for value in record.curve[metric]]

@@ -64,19 +64,14 @@ def make_pretrained(
             network = module.create_model(name, pretrained=weights, num_classes=num_classes)
         else:
             network = vision.get_model(name, weights="DEFAULT" if weights else None)
-            network = _with_head(network, num_classes, f"torchvision/{name}")
+            parts = network.named_modules()
+            linear = [(path, each) for path, each in parts if isinstance(each, nn.Linear)]
+            if not linear:
+                raise ValueError(f"network: {library}/{name} has no linear layer to replace")
+            path, last = linear[-1]
+            head = nn.Linear(last.in_features, num_classes, bias=last.bias is not None)
+            network.set_submodule(path, head)
     return network if channels == 3 else _InColour(network)
-
-
-def _with_head(network: nn.Module, num_classes: int, place: str) -> nn.Module:
-    """The network with its last linear layer replaced by one for these classes."""
-    found = [(path, each) for path, each in network.named_modules() if isinstance(each, nn.Linear)]
-    if not found:
-        raise ValueError(f"network: {place} has no linear layer at its end to replace")
-    path, last = found[-1]
-    head = nn.Linear(last.in_features, num_classes, bias=last.bias is not None)
-    network.set_submodule(path, head)
-    return network
 
 
 class _InColour(nn.Module):

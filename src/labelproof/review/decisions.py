@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -161,24 +161,22 @@ class Decisions:
                 first, times = first or one.number, times + 1
         return times
 
-    def undo(self) -> Decision | None:
+    def undo(self, among: Container[tuple[str, str]] | None = None) -> Decision | None:
         """Undo the last standing decision and return it; `None` if there is none.
 
         All decisions that were taken at once with it are undone as well.
+
+        Args:
+            among: Samples and given labels; a last decision about another one stays.
         """
         with self._writing():
-            last = self._last()
-            if last is not None:
-                first = last.batch or last.number
-                together = "SELECT * FROM standing WHERE ? IN (number, batch)"
-                for one in self._read(together, first):
-                    self._add(one.sample, one.given, "undo", None, undoes=one.number)
-        return last
-
-    def last(self) -> Decision | None:
-        """The last decision that still stands: what `undo` would take back."""
-        with self._turn, self._explained():
-            return self._last()
+            for last in self._read("SELECT * FROM standing ORDER BY number DESC LIMIT 1"):
+                if among is None or (last.sample, last.given) in among:
+                    together = "SELECT * FROM standing WHERE ? IN (number, batch)"
+                    for one in self._read(together, last.batch or last.number):
+                        self._add(one.sample, one.given, "undo", None, undoes=one.number)
+                    return last
+        return None
 
     def latest(self, *, since: int = 0) -> dict[tuple[str, str], Decision | None]:
         """The decision that stands for each sample and given label.
@@ -256,10 +254,6 @@ class Decisions:
 
     def _read(self, query: str, *values: int) -> list[Decision]:
         return [Decision(*row) for row in self._file.execute(query, values)]
-
-    def _last(self) -> Decision | None:
-        found = self._read("SELECT * FROM standing ORDER BY number DESC LIMIT 1")
-        return found[0] if found else None
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

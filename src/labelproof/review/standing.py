@@ -64,7 +64,7 @@ class Review:
         self._order = audit.findings.order
         self._suspects = audit.findings.suspects
         self._classes = {name: label for label, name in enumerate(audit.class_names)}
-        self._turn = threading.Lock()
+        self._turn = threading.RLock()
         self._revision = 0
         names = (audit.class_names[label] for label in audit.findings.given.tolist())
         keys = zip(audit.samples, names, strict=True)
@@ -75,7 +75,18 @@ class Review:
     def refresh(self) -> int:
         """Take in what was decided since, by whomever; the revision this brings it to."""
         with self._turn:
-            return self._refresh()
+            revision = self.decisions.revision
+            if revision != self._revision:
+                for key, decision in self.decisions.latest(since=self._revision).items():
+                    place = self._places.get(key)
+                    if place is None:
+                        continue
+                    self.decided.pop(place, None)
+                    if decision is not None and self._applies(decision):
+                        label = None if decision.label is None else self._classes[decision.label]
+                        self.decided[place] = decision.choice, label
+                self._revision = revision
+            return revision
 
     def decide(self, place: int, choice: str, label: int | None = None) -> None:
         """Keep a decision about a sample.
@@ -99,7 +110,7 @@ class Review:
         )
         with self._turn:
             self.decisions.decide(audit.samples[place], given, plain, wanted)
-            self._refresh()
+            self.refresh()
 
     def accept_all(self, given: int, suggested: int) -> int:
         """Accept the suggestion of all undecided suspects of one confusion; how many there were.
@@ -113,11 +124,11 @@ class Review:
         if within("suggested", suggested, 0, len(names) - 1) == given:
             raise ValueError(f"suggested: expected another class than the given one, got {given}")
         with self._turn:
-            self._refresh()
+            self.refresh()
             places: list[int] = self.queue(given=given, suggested=suggested).tolist()
             samples = (audit.samples[place] for place in places)
             self.decisions.accept((one, names[given], names[suggested]) for one in samples)
-            self._refresh()
+            self.refresh()
         return len(places)
 
     def undo(self) -> int | None:
@@ -128,12 +139,9 @@ class Review:
         One about samples that are not in this audit stays: nobody would see what is undone.
         """
         with self._turn:
-            last = self.decisions.last()
-            if last is None or (last.sample, last.given) not in self._places:
-                return None
-            self.decisions.undo()
-            self._refresh()
-            return self._places[last.sample, last.given]
+            undone = self.decisions.undo(among=self._places)
+            self.refresh()
+            return None if undone is None else self._places[undone.sample, undone.given]
 
     def changes(self, since: int) -> dict[int, tuple[str, int | None] | None]:
         """By place, what was decided after a revision: choice and class, or `None` if taken back.
@@ -143,11 +151,7 @@ class Review:
         """
         found = self.decisions.latest(since=since)
         places = [self._places[key] for key in found if key in self._places]
-        return {place: self.decision(place) for place in places}
-
-    def decision(self, place: int) -> tuple[str, int | None] | None:
-        """The choice about a sample and the class it is to have, `None` where it is undecided."""
-        return self.decided.get(place)
+        return {place: self.decided.get(place) for place in places}
 
     def counts(self) -> Counts:
         """The progress of the review."""
@@ -227,20 +231,6 @@ class Review:
         decided[list(self.decided)] = True
         return decided[places]
 
-    def _refresh(self) -> int:
-        revision = self.decisions.revision
-        if revision != self._revision:
-            for key, decision in self.decisions.latest(since=self._revision).items():
-                place = self._places.get(key)
-                if place is None:
-                    continue
-                self.decided.pop(place, None)
-                if decision is not None and self._applies(decision):
-                    label = None if decision.label is None else self._classes[decision.label]
-                    self.decided[place] = decision.choice, label
-            self._revision = revision
-        return revision
-
     def _applies(self, decision: Decision) -> bool:
         """Whether its class is one of the audit's still."""
         return decision.label is None or decision.label in self._classes
@@ -287,7 +277,7 @@ def export_csv(audit: Audit, decisions: Decisions) -> str:
     table.writerow(COLUMNS)
     given = audit.findings.given.tolist()
     for place, sample in enumerate(audit.samples):
-        choice, label = review.decision(place) or ("", given[place])
+        choice, label = review.decided.get(place, ("", given[place]))
         wanted = "" if label is None else classes[label]
         table.writerow([readable(sample), classes[given[place]], wanted, choice])
     # Who was left out before stays out, though this audit has not seen it.
