@@ -103,21 +103,9 @@ def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> s
         About 1 of 4 labels is wrong: 25.0% (10.0% to 60.0%). 1 label is flagged: it is more likely
         wrong than right.
     """
-    total, estimated, named = len(findings), findings.estimated_count, len(findings.suspects)
-    rate = findings.noise_rate.as_percent()
-    if not named and not estimated:
-        return f"No label looks wrong: by the estimate, {rate} of {total:,} are."
+    values = {"findings": findings, "seen": seen, "count": count}
     trusted = findings.trusts(agreed) and not seen
-    verb = "may be" if named and not trusted else "is" if estimated == 1 else "are"
-    opening = f"About {estimated:,} of {total:,} labels {verb} wrong: {rate}."
-    if not named:
-        return f"{opening} No single label is more likely wrong than right."
-    if seen:
-        return f"{opening} The network would give {named:,} another class."
-    flagged = count(named, "label is flagged", "labels are flagged")
-    if not trusted:
-        return f"{opening} {flagged}, but may be right."
-    return f"{opening} {flagged}: {'it' if named == 1 else 'each'} is more likely wrong than right."
+    return render_words("findings.txt", part="audit", trusted=trusted, **values)
 
 
 def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
 from labelproof.noise.sampling import NoisyLabels
-from labelproof.report.page import heat_picture, picture, write_page
+from labelproof.report.page import heat_picture, picture, render_words, write_page
 
 SHOWN_CLASSES = 10
 """Classes of which images are shown; of more, some are drawn."""
@@ -94,23 +94,12 @@ def finding(dataset: Dataset, noisy: NoisyLabels | None) -> str:
     >>> finding(digits, corrupt(digits.train.labels, symmetric_matrix(10, 0.6), seed=1))
     '62.2% of the training labels are wrong: 838 of 1,347. The noise was meant to make it 60.0%.'
     """
-    images = len(dataset.train)
-    if noisy is None:
-        sizes = np.bincount(dataset.train.labels, minlength=dataset.num_classes)
-        known = "" if dataset.clean else " How many are wrong is not known."
-        return (
-            f"{images:,} training images with the labels they came with, {sizes.min():,} to "
-            f"{sizes.max():,} in each of {dataset.num_classes} classes.{known}"
-        )
-    intended = float((1 - np.diag(noisy.matrix))[noisy.clean].mean())
+    sizes = np.bincount(dataset.train.labels, minlength=dataset.num_classes)
+    values = {"data": dataset, "noisy": noisy, "sizes": sizes, "meant": None}
     # Where people wrote the labels nothing was meant, and the matrix is what came of it.
-    written = np.array_equal(noisy.matrix, noisy.empirical_matrix)
-    return (
-        f"{100 * noisy.rate:.1f}% of the training labels "
-        f"{'are wrong' if dataset.clean else 'were changed'}: {noisy.flipped.sum():,} of "
-        f"{images:,}.{'' if written else f' The noise was meant to make it {100 * intended:.1f}%.'}"
-        f"{'' if dataset.clean else ' How many were wrong before is not known.'}"
-    )
+    if noisy is not None and not np.array_equal(noisy.matrix, noisy.empirical_matrix):
+        values["meant"] = float((1 - np.diag(noisy.matrix))[noisy.clean].mean())
+    return render_words("findings.txt", part="dataset", **values)
 
 
 def _rows(

@@ -11,7 +11,7 @@ from labelproof.data.published import DATASETS
 from labelproof.experiments.curves import Line, Panel
 from labelproof.experiments.demo import DemoRun, embed_digits, plain, rows
 from labelproof.report.figures import draw_curves, draw_embeddings, method_styles, to_svg
-from labelproof.report.page import write_page
+from labelproof.report.page import render_words, write_page
 
 ENOUGH_EPOCHS = 20
 
@@ -39,25 +39,18 @@ def write_demo_page(path: Path, runs: Sequence[DemoRun]) -> Path:
 
 def finding(runs: Sequence[DemoRun]) -> str:
     """What came out, in one or two sentences."""
-    rate = fmean(run.result.noise_rate for run in runs)
-    opening = f"{100 * rate:.0f}% of the training labels are wrong."
-    gains = {row: row.gain for row in rows(runs) if row.gain is not None}
-    if not gains:
-        return opening
-    best = max(gains, key=lambda row: row.mean)
-    low, high = min(gains.values()), max(gains.values())
-    spread = f"{low:+.1f} to {high:+.1f}" if len(gains) > 1 else f"{low:+.1f}"
-    said = (
-        f"{opening} {plain(best.method)} ends at {best.mean - gains[best]:.1f}% on clean test "
-        f"images, {best.method} at {best.mean:.1f}%. What sparse regularization did for the losses "
-        f"it was put on: {spread} points."
+    gained = [row for row in rows(runs) if row.gain is not None]
+    best = max(gained, key=lambda row: row.mean, default=None)
+    return render_words(
+        "findings.txt",
+        part="demo",
+        rate=fmean(run.result.noise_rate for run in runs),
+        best=best,
+        plain=best and plain(best.method),
+        gains=sorted(row.gain for row in gained if row.gain is not None),
+        epochs=runs[0].configuration.epochs,
+        enough=ENOUGH_EPOCHS,
     )
-    if (epochs := runs[0].configuration.epochs) < ENOUGH_EPOCHS:
-        said += (
-            f" {epochs} epochs are too few to judge: wrong labels are memorised later, from about "
-            "the tenth epoch on."
-        )
-    return said
 
 
 def _curves(runs: Sequence[DemoRun], metric: str, title: str, limits: tuple[float, float]) -> str:
