@@ -120,7 +120,7 @@ def report_duplicate_rows(
     rows: NDArray[Any],
     cells: pd.DataFrame,
     labels: NDArray[Any],
-    splits: NDArray[Any] | None,
+    splits: NDArray[Any],
     names: Sequence[str],
 ) -> NDArray[np.int64]:
     """Warn of rows that occur twice; returns what `find_duplicate_rows` does."""
@@ -129,7 +129,7 @@ def report_duplicate_rows(
     table = pd.DataFrame(
         {
             "name": [names[index] for index in found.tolist()],
-            "split": "train" if splits is None else splits[found],
+            "split": splits[found],
             "label": labels[found],
             "group": copies[found],
         }

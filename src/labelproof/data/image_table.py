@@ -95,12 +95,11 @@ def load_image_table(
         group = find_column(table.columns, group, place=place, argument="group")
     if group in (images, column):
         raise ValueError(f"group: expected a column beside images and labels, got {group!r}")
-    splits = split_names(table, place)
     rows = pd.DataFrame(
         {
             "written": as_text(table[images]),
             "label": as_text(table[column]),
-            "split": "train" if splits is None else splits,
+            "split": split_names(table, place),
             "group": "" if group is None else group_names(table[group]),
             "row": list(row_names(table)),
         }
@@ -109,7 +108,7 @@ def load_image_table(
     rows = _usable(rows, place, on_error)
     parts = {
         split: rows.iloc[part]
-        for split, part in split_parts(rows["split"].to_numpy(object), len(rows), place).items()
+        for split, part in split_parts(rows["split"].to_numpy(object), place).items()
     }
     if on_error != "later" and group is not None:
         report_shared_groups(place, group, rows["group"], rows["split"])

@@ -44,14 +44,15 @@ def relabel(
     """
     place = readable(str(file))
     table = read_table(file, text=["sample", "label", "given"])
-    columns = {
-        name: find_column(table.columns, name, place=place, argument="labels")
-        for name in ("sample", "label", "given")
-        if name != "given" or "given" in map(str.casefold, table.columns)
-    }
-    rows: Any = pd.DataFrame({name: as_text(table[column]) for name, column in columns.items()})
-    if not len(rows):
+    if not len(table):
         raise ValueError(f"{place}: expected a line for each label, got none")
+    rows: Any = pd.DataFrame(
+        {
+            name: as_text(table[find_column(table.columns, name, place=place, argument="labels")])
+            for name in ("sample", "label", "given")
+            if name != "given" or "given" in map(str.casefold, table.columns)
+        }
+    )
     names = [readable(name).strip() for name in sample_names(dataset.train, data)]
     index = pd.Index(names).get_indexer(pd.Index(rows["sample"]))
     if (index < 0).any():
@@ -77,7 +78,17 @@ def relabel(
     if "given" in rows:
         told = rows["given"] != ""
         now = np.array(classes, dtype=object)[before[index]]
-        _check_given(rows["sample"][told & (rows["given"] != now)].tolist(), int(told.sum()), place)
+        changed = rows["sample"][told & (rows["given"] != now)].tolist()
+        said = f"{place}: {len(changed):,} of {count(int(told.sum()), 'sample')} had another label"
+        said += f" when the file was made, such as {few(changed)}"
+        # Rows are known by their line, and may have moved.
+        if len(changed) > _CORRECTED * told.sum():
+            raise ValueError(
+                f"{said}; if rows have moved since, make it again. If they were corrected since, "
+                "remove its column given"
+            )
+        if changed:
+            notice(said)
     numbers = pd.Index(classes, dtype=object).get_indexer(pd.Index(rows["label"], dtype=object))
     labels = before.copy()
     labels[index[numbers >= 0]] = numbers[numbers >= 0]
@@ -100,21 +111,6 @@ def relabel(
     return replace(
         dataset, splits={**dataset.splits, "train": split}, left_out=(*dataset.left_out, *left_out)
     )
-
-
-def _check_given(changed: list[str], compared: int, place: str) -> None:
-    """Refuse a file made for other labels: rows are known by their line, and may have moved."""
-    if len(changed) > _CORRECTED * compared:
-        raise ValueError(
-            f"{place}: {len(changed):,} of {count(compared, 'sample')} had another label when the "
-            f"file was made, such as {few(changed)}; if rows have moved since, make it again. If "
-            "they were corrected since, remove its column given"
-        )
-    if changed:
-        notice(
-            f"{place}: {count(len(changed), 'sample')} had another label when the file was made: "
-            f"{few(changed)}"
-        )
 
 
 def select_samples(split: Split, kept: NDArray[np.int64]) -> Split:

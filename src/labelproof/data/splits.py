@@ -278,9 +278,7 @@ def splittable(groups: NDArray[np.int64] | None, labels: ArrayLike) -> NDArray[n
 
 
 def report_shared_groups(place: str, column: str, values: Any, splits: Any) -> None:
-    """Warn of groups that are in `train` and in another split; `None`: there is only one."""
-    if splits is None:
-        return
+    """Warn of groups that are in `train` and in another split."""
     table: Any = pd.DataFrame({"value": list(values), "split": list(splits)})
     table = table[table["value"] != ""]
     trained = set(table.loc[table["split"] == "train", "value"])

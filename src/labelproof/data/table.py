@@ -374,7 +374,7 @@ def load_table(
         leave_out(f"{place}: {share} without a label in {column!r}: {named}", on_error)
         table, words = table[words != ""], words[words != ""]
     splits = split_names(table, place)
-    parts = split_parts(splits, len(table), place)
+    parts = split_parts(splits, place)
     left_out = {**dict.fromkeys(dropped, DROPPED), **({group: GROUPED} if group else {})}
     kept = [
         name
@@ -383,7 +383,6 @@ def load_table(
     ]
     if features and not kept:
         raise ValueError(f"{place}: expected columns beside the labels in {column!r}, found none")
-    train = table if splits is None else table.iloc[parts["train"]]
     columns = None if like is None else like[0]
     class_names = order_classes(words) if like is None else tuple(like[1])
     labels = pd.Index(class_names, dtype=object).get_indexer(words).astype(np.int64)
@@ -395,7 +394,7 @@ def load_table(
     if like is None:
         _check_labels(labels[parts["train"]], class_names, column, place, asked=label is not None)
         if features:
-            columns = Columns.learn(train[kept], place=place)
+            columns = Columns.learn(table[kept].iloc[parts["train"]], place=place)
             columns = replace(columns, left_out=(*columns.left_out, *left_out.items()), **numbers)
     rows = np.empty((len(table), 0), np.float32)
     if columns is not None:
@@ -427,11 +426,11 @@ def load_table(
     return replace(dataset, label=column, group=group, grouping=grouping)
 
 
-def split_names(table: pd.DataFrame, place: str) -> NDArray[np.object_] | None:
-    """The split of each row by the column `split`; `None` where there is no such column."""
+def split_names(table: pd.DataFrame, place: str) -> NDArray[np.object_]:
+    """The split of each row by the column `split`; without such a column, all are to train on."""
     column = next((name for name in table.columns if name.casefold() == "split"), None)
     if column is None:
-        return None
+        return np.full(len(table), "train", object)
     words = as_text(table[column])
     if (words == "").any():
         where = row_names(table)[int((words == "").argmax())]
@@ -440,12 +439,10 @@ def split_names(table: pd.DataFrame, place: str) -> NDArray[np.object_] | None:
     return words.map(known).to_numpy(object)
 
 
-def split_parts(
-    splits: NDArray[np.object_] | None, rows: int, place: str
-) -> dict[str, slice | NDArray[np.intp]]:
+def split_parts(splits: NDArray[np.object_], place: str) -> dict[str, Any]:
     """The rows of each split, those of `train` first."""
-    if splits is None:
-        return {"train": slice(rows)}
+    if (splits == "train").all():
+        return {"train": slice(len(splits))}  # by which nothing is copied
     found = sorted(set(splits), key=lambda split: (split != "train", split))
     if "train" not in found:
         raise ValueError(f"{place}: expected rows of the split train, got only {few(found)}")

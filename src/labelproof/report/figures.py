@@ -63,8 +63,7 @@ class FigureKind:
         datasets: What it can be drawn for; the first is the paper's, or the first of the paper's.
         panels: One of `labelproof.experiments.curves`.
         styles: From a panel to the styles of the lines of all.
-        across: Panels in a row.
-        size: Of a panel, in inches.
+        layout: Panels in a row, and the width and height of a panel in inches.
         limits: Of what is measured, where they are known.
     """
 
@@ -73,8 +72,7 @@ class FigureKind:
     datasets: tuple[str, ...]
     panels: Callable[..., list[Panel]]
     styles: Callable[[Panel], Styles]
-    across: int
-    size: tuple[float, float]
+    layout: tuple[int, float, float]
     limits: tuple[float, float] | None = None
 
     def has_records(self, store: RecordStore, dataset: str) -> bool:
@@ -103,8 +101,8 @@ def draw_figure(
     """
     kind = FIGURES[name]
     panels = kind.panels(store, dataset, methods=methods, columns=columns)
-    styles, across = kind.styles(panels[0]), min(kind.across, len(panels))
-    width, height = kind.size
+    across, width, height = kind.layout
+    styles, across = kind.styles(panels[0]), min(across, len(panels))
     with house_style():
         figure = Figure(
             (max(width * across, 6.3), height * -(-len(panels) // across) + 1.2),
@@ -286,8 +284,7 @@ FIGURES: Mapping[str, FigureKind] = {
         ("mnist", "cifar10", "cifar100"),
         accuracy_panels,
         method_styles,
-        across=5,
-        size=(2.5, 2.4),
+        layout=(5, 2.5, 2.4),
     ),
     "sparse": FigureKind(
         "sparse rate and accuracy by epoch, symmetric noise 0.8",
@@ -295,8 +292,7 @@ FIGURES: Mapping[str, FigureKind] = {
         ("mnist", "cifar10", "cifar100"),
         sparse_panels,
         method_styles,
-        across=2,
-        size=(4.75, 3.4),
+        layout=(2, 4.75, 3.4),
         limits=(-2, 102),
     ),
     "memorisation": FigureKind(
@@ -305,8 +301,7 @@ FIGURES: Mapping[str, FigureKind] = {
         ("mnist", "cifar10", "cifar100"),
         memorisation_panels,
         _fates,
-        across=4,
-        size=(2.75, 2.4),
+        layout=(4, 2.75, 2.4),
         limits=(-2, 102),
     ),
     **{
@@ -316,8 +311,7 @@ FIGURES: Mapping[str, FigureKind] = {
             ("cifar10",),
             partial(sweep_panels, name),
             _shades,
-            across=2,
-            size=(5.5, 3.4),
+            layout=(2, 5.5, 3.4),
         )
         for name, symbol in SWEEPS.items()
     },
