@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,8 +47,10 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextlib.contextmanager
-def open_page(browser: Browser, *, errors: bool = True, **options: Any) -> Iterator[Page]:
-    """An empty page in a profile of its own, with options of `new_context`, free of errors."""
+def open_page(
+    browser: Browser, file: Path | None = None, *, errors: bool = True, **options: Any
+) -> Iterator[Page]:
+    """A file, or an empty page, in a profile of its own; options are those of `new_context`."""
     context = browser.new_context(**options)
     try:
         page = context.new_page()
@@ -57,6 +60,8 @@ def open_page(browser: Browser, *, errors: bool = True, **options: Any) -> Itera
             "console",
             lambda message: met.append(message.text) if message.type == "error" else None,
         )
+        if file is not None:
+            page.goto(file.as_uri())
         yield page
         assert not (errors and met), f"the page had errors: {met}"
     finally:

@@ -85,8 +85,7 @@ def test_what_is_saved_is_the_file_of_suspects(browser: Browser, tmp_path: Path)
     hostile, samples = made_audit(120, names)
     hostile = replace(hostile, samples=[f'-{i},"{names[i % 6]}' for i in range(120)])
     path = write_audit_page(tmp_path / "page.html", hostile, Samples(hostile, samples.dataset))
-    with open_page(browser, reduced_motion="reduce") as page:
-        page.goto(path.as_uri())
+    with open_page(browser, path, reduced_motion="reduce") as page:
         with page.expect_download() as download:
             page.get_by_role("button", name="Save as CSV").click()
         assert Path(download.value.path()).read_bytes() == hostile.suspects_csv().encode()
@@ -95,8 +94,7 @@ def test_what_is_saved_is_the_file_of_suspects(browser: Browser, tmp_path: Path)
 def test_the_keyboard_reaches_everything(browser: Browser, photos: Written) -> None:
     audit, path = photos
     names = [name for _, _, name in suspects_of(audit)]
-    with open_page(browser, viewport={"width": 1200, "height": 800}) as page:
-        page.goto(path.as_uri())
+    with open_page(browser, path, viewport={"width": 1200, "height": 800}) as page:
         page.get_by_label("whose label is more likely right").check()
 
         def focused(part: str) -> str:
@@ -145,8 +143,7 @@ def test_the_keyboard_reaches_everything(browser: Browser, photos: Written) -> N
 
 def test_a_screen_reader_finds_its_way(browser: Browser, photos: Written) -> None:
     _, path = photos
-    with open_page(browser, reduced_motion="reduce") as page:
-        page.goto(path.as_uri())
+    with open_page(browser, path, reduced_motion="reduce") as page:
         levels = page.eval_on_selector_all(
             "h1, h2, h3", "headings => headings.map(heading => Number(heading.tagName[1]))"
         )
@@ -191,8 +188,9 @@ def test_a_hundred_classes_are_clustered_and_named_by_pointer_and_finger(
     assert abs(row - column) == 1
     suspects = int(((true == 7) & (given == 57)).sum())
     for touch in (False, True):
-        with open_page(browser, viewport={"width": 390, "height": 800}, has_touch=touch) as page:
-            page.goto(path.as_uri())
+        with open_page(
+            browser, path, viewport={"width": 390, "height": 800}, has_touch=touch
+        ) as page:
             assert page.evaluate("document.documentElement.scrollWidth") == 390
             cells = page.locator(".heat-cells").first
             box = cells.bounding_box()
@@ -221,8 +219,7 @@ def test_the_strip_comes_first_and_each_suspect_has_its_likeliest_classes(
     first = int(audit.findings.suspects[0])
     assert audit.findings.likeliest is not None
     likeliest = [audit.class_names[label] for label in audit.findings.likeliest[first]]
-    with open_page(browser) as page:
-        page.goto(path.as_uri())
+    with open_page(browser, path) as page:
         strip = page.locator("#strip .card")
         assert page.locator("h1 + ol#strip + .finding").count() == 1
         assert strip.locator(".name").all_text_contents() == names[:10]

@@ -84,8 +84,7 @@ def test_a_name_does_not_turn_the_words_around_it(browser: Browser, tmp_path: Pa
     assert "cat" in words
     assert not set("\u202e\u2067") & set(words)
     assert embedded(path, "data")["classes"] == list(names)
-    with open_page(browser) as page:
-        page.goto(path.as_uri())
+    with open_page(browser, path) as page:
         for control, label in (("#given", "0"), ("#suggested", "1")):
             page.select_option(control, label)
         lefts = page.locator("#status").evaluate(LEFTS)
@@ -154,8 +153,7 @@ def test_it_fits_the_window_and_all_words_stand_out(
     browser: Browser, photos: Written, width: int, scheme: str
 ) -> None:
     viewport = {"width": width, "height": 900}
-    with open_page(browser, viewport=viewport, color_scheme=scheme) as page:
-        page.goto(photos[1].as_uri())
+    with open_page(browser, photos[1], viewport=viewport, color_scheme=scheme) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == width
         paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert paper == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(15, 19, 24)")
@@ -168,8 +166,7 @@ def test_it_fits_the_window_and_all_words_stand_out(
 
 def test_it_prints_on_white_without_controls(browser: Browser, photos: Written) -> None:
     audit, path = photos
-    with open_page(browser, color_scheme="dark", reduced_motion="reduce") as page:
-        page.goto(path.as_uri())
+    with open_page(browser, path, color_scheme="dark", reduced_motion="reduce") as page:
         assert page.evaluate("getComputedStyle(document.documentElement).scrollBehavior") == "auto"
         page.emulate_media(media="print", color_scheme="dark")
         assert not page.locator("#controls").is_visible()
@@ -258,8 +255,7 @@ def test_rows_are_shown_by_their_cells(browser: Browser, tmp_path: Path) -> None
     index[gone] = -1
     samples = Samples(replace(audit, index=index), dataset)
     path = write_audit_page(tmp_path / "page.html", audit, samples)
-    with open_page(browser, viewport={"width": 360, "height": 900}) as page:
-        page.goto(path.as_uri())
+    with open_page(browser, path, viewport={"width": 360, "height": 900}) as page:
         first = int(findings.suspects[0])
         expected = [cell for pair in samples.cells(first)[:6] for cell in pair]
         shown = page.eval_on_selector(
@@ -283,8 +279,7 @@ def test_an_image_that_has_vanished_says_so_and_names_alone_have_no_room_for_pic
     samples = open_samples(audit)
     (tmp_path / "photos" / audit.samples[int(audit.findings.suspects[0])]).unlink()
     path = write_audit_page(tmp_path / "report.html", audit, samples)
-    with open_page(browser) as page:
-        page.goto(path.as_uri())
+    with open_page(browser, path) as page:
         gone = "the image cannot be read any more"
         assert page.locator("#gallery").get_by_text(gone).count() == 1
         assert page.locator("#gallery .card").first.get_by_text(gone).count() == 1
@@ -292,8 +287,7 @@ def test_an_image_that_has_vanished_says_so_and_names_alone_have_no_room_for_pic
     named = replace(audit, kind="unknown", method={"predictions": "given"})
     path = write_audit_page(tmp_path / "names.html", named, Samples(named, None))
     assert "labelproof fit" not in path.read_text(encoding="utf-8")
-    with open_page(browser) as page:
-        page.goto(path.as_uri())
+    with open_page(browser, path) as page:
         assert cards(page)[0] == suspects_of(named)[0]
         assert page.locator(".look:visible").count() == 0
 

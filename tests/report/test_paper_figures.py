@@ -115,28 +115,21 @@ def test_only_the_panels_and_the_lines_that_are_asked_for_are_drawn(tmp_path: Pa
         draw_figure(store, "memorisation", "mnist", columns=["0.0"])
 
 
-def made_embedding(method: str, noise: str) -> Embedding:
-    points = np.random.default_rng(0).random((30, 2))
-    return Embedding(method, noise, 98.5, points, np.arange(30) % 10)
+def drawn(*made: tuple[str, str]) -> Figure:
+    points, labels = np.random.default_rng(0).random((30, 2)), np.arange(30) % 10
+    embeddings = [Embedding(method, noise, 98.5, points, labels) for method, noise in made]
+    return draw_embeddings(embeddings, title="Features", class_names=list("0123456789"))
 
 
 def test_features_have_a_row_for_each_method_and_a_column_for_each_noise() -> None:
-    figure = draw_embeddings(
-        [
-            made_embedding("CE", "none"),
-            made_embedding("CE", "symmetric:0.8"),
-            made_embedding("CE+SR", "symmetric:0.8"),
-        ],
-        title="Features",
-        class_names=[str(number) for number in range(10)],
-    )
+    figure = drawn(("CE", "none"), ("CE", "symmetric:0.8"), ("CE+SR", "symmetric:0.8"))
     assert len(figure.axes) == 4
     assert [axes.get_title() for axes in figure.axes] == [
         *("no noise: 98.50%", "symmetric 0.8: 98.50%", "", "symmetric 0.8: 98.50%")
     ]
     assert [figure.axes[at].get_ylabel() for at in (0, 2)] == ["CE", "CE+SR"]
     assert texts(figure) == ["no run"]
-    assert legend(figure) == [str(number) for number in range(10)]
+    assert legend(figure) == list("0123456789")
 
 
 LONG = (
@@ -146,13 +139,8 @@ LONG = (
 
 
 def test_rows_of_long_losses_are_folded_beside_their_panels_and_inside_the_picture() -> None:
-    points = np.random.default_rng(0).random((30, 2))
     methods = ["CE", LONG, LONG.replace("order=3", "order=4")]
-    figure = draw_embeddings(
-        [Embedding(method, "none", 98.5, points, np.arange(30) % 10) for method in methods],
-        title="Features",
-        class_names=[str(number) for number in range(10)],
-    )
+    figure = drawn(*((method, "none") for method in methods))
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     renderer = canvas.get_renderer()
