@@ -39,7 +39,7 @@ BATCHES = 4
 class Classifier(LightningModule):
     """Notes the weight at every step, and what the step's loss was of."""
 
-    def __init__(self, loss: nn.Module):
+    def __init__(self, loss: nn.Module | None = None):
         super().__init__()
         self.network = nn.Linear(3, 4)
         self.loss = loss
@@ -49,7 +49,7 @@ class Classifier(LightningModule):
     def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
         inputs, labels = batch
         logits = self.network(inputs)
-        value = self.loss(logits, labels)
+        value = (self.loss or self.robust_loss)(logits, labels)
         self.steps.append((self.current_epoch, logits.detach(), labels, value.detach()))
         regularized = [part for part in self.modules() if isinstance(part, SparseRegularized)]
         self.seen += [(self.current_epoch, part.weight) for part in regularized[:1]]
@@ -59,20 +59,9 @@ class Classifier(LightningModule):
         return torch.optim.SGD(self.parameters(), lr=0.1)
 
 
-class Robust(RobustModule):
+class Robust(RobustModule, Classifier):
     def __init__(self, robust_loss: Any = TEXT):
         super().__init__(robust_loss)
-        self.network = nn.Linear(3, 4)
-        self.seen: list[tuple[int, float]] = []
-
-    def training_step(self, batch: tuple[Tensor, Tensor], index: int) -> Tensor:
-        inputs, labels = batch
-        assert isinstance(self.robust_loss, SparseRegularized)
-        self.seen.append((self.current_epoch, self.robust_loss.weight))
-        return self.robust_loss(self.network(inputs), labels)
-
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.SGD(self.parameters(), lr=0.1)
 
 
 def batches() -> DataLoader[Any]:
@@ -83,16 +72,9 @@ def batches() -> DataLoader[Any]:
 
 
 def make_trainer(folder: Path, **options: Any) -> Trainer:
-    settings: dict[str, Any] = {
-        "accelerator": "cpu",
-        "default_root_dir": folder,
-        "enable_checkpointing": False,
-        "enable_model_summary": False,
-        "enable_progress_bar": False,
-        "logger": False,
-        "max_epochs": 3,
-    }
-    return Trainer(**(settings | options))
+    names = ("enable_checkpointing", "enable_model_summary", "enable_progress_bar", "logger")
+    settings: Any = {"accelerator": "cpu", "default_root_dir": folder, "max_epochs": 3}
+    return Trainer(**(settings | dict.fromkeys(names, False) | options))
 
 
 def steps(*epochs: int) -> list[tuple[int, float]]:
@@ -174,10 +156,7 @@ def test_a_robust_module_needs_no_callback_and_resumes(tmp_path: Path):
         second, batches(), ckpt_path=tmp_path / "kept.ckpt", weights_only=True
     )
     assert second.seen == steps(2)
-
-
-def test_the_trainers_callback_stays(tmp_path: Path):
-    """One that logs is not replaced by the module's, which does not."""
+    # A trainer's callback that logs is not replaced by the module's, which does not.
     trainer = make_trainer(tmp_path, callbacks=[ScheduleCallback(log=True)], max_epochs=1)
     trainer.fit(Robust(), batches())
     schedules = [each for each in trainer.callbacks if isinstance(each, ScheduleCallback)]
@@ -200,9 +179,7 @@ def test_a_checkpoint_of_another_loss_is_loaded(tmp_path: Path):
         torch.save(kept, path)
         with pytest.raises(RuntimeError, match=r"Missing key.*network\.bias"):
             Robust.load_from_checkpoint(path, **options)
-
-
-def test_the_same_loss_is_loaded_with_its_epoch():
+    # The same loss is loaded with its epoch.
     one, other = Robust(), Robust("gce+sr(lambda0=1,rho=3,r=1)")
     one.robust_loss.set_epoch(2)
     other.load_state_dict(one.state_dict())

@@ -29,31 +29,10 @@ LENGTH = 6
 EXAMPLES = 12
 """Batches of 2 make 6 steps an epoch."""
 
-CONFIGURATION = BertConfig(
-    vocab_size=20,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=1,
-    intermediate_size=8,
-    max_position_embeddings=LENGTH,
-    num_labels=CLASSES,
-    hidden_dropout_prob=0,
-    attention_probs_dropout_prob=0,
-)
-
-
-class Rows(torch.utils.data.Dataset[dict[str, Tensor]]):
-    def __init__(self, labels: Tensor):
-        tokens = torch.randint(0, 20, (len(labels), LENGTH), generator=seeded())
-        self.rows = [
-            {"input_ids": row, "labels": label} for row, label in zip(tokens, labels, strict=True)
-        ]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, index: int) -> dict[str, Tensor]:
-        return self.rows[index]
+SIZES = {"vocab_size": 20, "max_position_embeddings": LENGTH, "num_labels": CLASSES}
+SIZES |= dict.fromkeys(("hidden_size", "intermediate_size"), 8)
+SIZES |= dict.fromkeys(("num_hidden_layers", "num_attention_heads"), 1)
+SIZES |= dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), 0)
 
 
 class Noted(TrainerLoss):
@@ -76,6 +55,11 @@ def seeded() -> torch.Generator:
     return torch.Generator().manual_seed(0)
 
 
+def make_rows(labels: Tensor) -> Any:
+    tokens = torch.randint(0, 20, (len(labels), LENGTH), generator=seeded())
+    return [{"input_ids": row, "labels": label} for row, label in zip(tokens, labels, strict=True)]
+
+
 def sequence_labels() -> Tensor:
     return torch.randint(0, CLASSES, (EXAMPLES,), generator=seeded())
 
@@ -96,29 +80,19 @@ def make_trainer(
     callbacks: Any = None,
     **options: Any,
 ) -> Trainer:
-    settings: dict[str, Any] = {
-        "output_dir": folder,
-        "disable_tqdm": True,
-        "dataloader_pin_memory": False,
-        "learning_rate": 0.05,
-        "num_train_epochs": 3,
-        "optim": "sgd",
-        "per_device_train_batch_size": 2,
-        "report_to": "none",
-        "save_strategy": "no",
-        "use_cpu": True,
-    }
+    settings: dict[str, Any] = {"learning_rate": 0.05, "num_train_epochs": 3, "optim": "sgd"}
+    settings |= {"output_dir": folder, "use_cpu": True, "dataloader_pin_memory": False}
+    settings |= {"disable_tqdm": True, "report_to": "none", "save_strategy": "no"}
+    settings["per_device_train_batch_size"] = 2
     labels = sequence_labels() if labels is None else labels
     kind = BertForTokenClassification if labels.ndim == 2 else BertForSequenceClassification
-    if labels.is_floating_point():
-        kind = BertForSequenceClassification
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = kind(CONFIGURATION)
+        model = kind(BertConfig(**SIZES))
     return Trainer(
         model,
         TrainingArguments(**(settings | options)),
-        train_dataset=Rows(labels),
+        train_dataset=make_rows(labels),
         compute_loss_func=loss,
         callbacks=[ScheduleCallback(loss)] if callbacks is None else callbacks,
     )
@@ -185,7 +159,7 @@ def test_accumulated_batches_step_as_one(tmp_path: Path):
 def test_evaluation_reports_the_mean_loss(tmp_path: Path):
     loss = trainer_loss("gce(q=0.7)")
     trainer = make_trainer(tmp_path, loss, per_device_eval_batch_size=3)
-    rows = Rows(sequence_labels())
+    rows = make_rows(sequence_labels())
     found = trainer.evaluate(rows)["eval_loss"]
     predicted = trainer.predict(rows)
     by_hand = loss(torch.as_tensor(predicted.predictions), sequence_labels())

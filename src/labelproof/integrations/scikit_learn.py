@@ -16,16 +16,14 @@ from torch import Tensor, nn
 from typing_extensions import Self
 
 from labelproof.fitting.recipe import choose_setting
-from labelproof.integrations.estimator_inputs import (
+from labelproof.integrations.estimator import (
     Admitted,
+    CollapseWarning,
     Form,
+    Weights,
     admit_examples,
     admit_inputs,
     dimensions,
-)
-from labelproof.integrations.estimator_network import (
-    CollapseWarning,
-    Weights,
     make_examples,
     predict_logits,
     train_backing_off,
@@ -36,28 +34,16 @@ from labelproof.seeds import derive_seed
 from labelproof.tabular.candidates import Candidate, Given, admit_estimator
 from labelproof.tabular.committee import Committee, choose_candidates, fit_committee
 from labelproof.tabular.rows import Standard, label_rows, standardize_rows
+from labelproof.training import Configuration, Examples, Execution, choose_device, choose_execution
 from labelproof.training.augmentation import prepare_images
-from labelproof.training.configuration import Configuration
-from labelproof.training.examples import Examples
-from labelproof.training.execution import Execution, choose_device, choose_execution
 from labelproof.tuning import DEFAULT_TRIALS, tune
 
 __all__ = ["CollapseWarning", "RobustClassifier"]
 
 _CHUNK = 4096
 """Inputs at a time, where they are only predicted."""
-_NETWORK_SETTINGS = (
-    "loss",
-    "network",
-    "epochs",
-    "batch_size",
-    "optimizer",
-    "learning_rate",
-    "weight_decay",
-    "early_stopping",
-    "warm_start",
-)
-"""Whoever gives one of these means the network."""
+_SETTINGS = ("network", "epochs", "batch_size", "optimizer", "learning_rate", "weight_decay")
+"""Settings of `Configuration`. Whoever gives one of them means the network."""
 
 
 class RobustClassifier(ClassifierMixin, BaseEstimator):
@@ -246,13 +232,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         setting = choose_setting(
             examples.dataset.input_shape,
             len(examples.used),
-            network=self.network,
-            epochs=self.epochs,
-            batch_size=self.batch_size,
-            optimizer=self.optimizer,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
             seed=derive_seed(seed, "fit", len(earlier)),
+            **{name: getattr(self, name) for name in _SETTINGS},
         )
         if goes_on and setting.network != self.network_:
             raise ValueError(
@@ -298,8 +279,9 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
                 )
             return "estimator"
         defaults = inspect.signature(type(self).__init__).parameters
-        if any(getattr(self, name) != defaults[name].default for name in _NETWORK_SETTINGS):
-            return "network"
+        for name in ("loss", *_SETTINGS, "early_stopping", "warm_start"):
+            if getattr(self, name) != defaults[name].default:
+                return "network"
         return "auto"
 
     def _fit_rows(self, admitted: Admitted, seed: int) -> Self:
