@@ -1,36 +1,27 @@
 import io
-from itertools import count
 
 from rich.console import Console
 
 from labelproof.verbs.progress import RunDisplay
 
 
-def display(
-    *, runs: int, epochs: int, terminal: bool = False, tick: int = 10
-) -> tuple[RunDisplay, io.StringIO]:
-    stream = io.StringIO()
-    console = Console(file=stream, width=200, force_terminal=terminal)
-    ticks = count(0, tick)
-    return RunDisplay(console, runs=runs, epochs=epochs, clock=lambda: next(ticks)), stream
-
-
 def test_the_time_left_is_that_of_the_epochs_seen_here() -> None:
-    shown, stream = display(runs=1, epochs=10)
+    now, stream = 0.0, io.StringIO()
+    shown = RunDisplay(Console(file=stream, width=80), runs=1, epochs=10, clock=lambda: now)
     with shown:
         shown.start("a", "a", epochs=10, done=4)
-        shown.advance("a", {"test_accuracy": 50.0})
-        shown.advance("a", {"test_accuracy": 60.0})
-    lines = stream.getvalue().splitlines()
-    assert lines[0] == "resumes after epoch 4 of 10"
-    # Ten seconds for each look at the clock: one epoch took 10, then two took 20.
-    assert lines[1] == "epoch  5 of 10  accuracy 50.00%  0:00:50 left"
-    assert lines[2] == "epoch  6 of 10  accuracy 60.00%  0:00:40 left"
+        for second, accuracy in ((10.0, 50.0), (20.0, 60.0)):
+            now = second
+            shown.advance("a", {"test_accuracy": accuracy})
+    assert stream.getvalue().splitlines() == [
+        "resumes after epoch 4 of 10",
+        "epoch  5 of 10  accuracy 50.00%  0:00:50 left",
+        "epoch  6 of 10  accuracy 60.00%  0:00:40 left",
+    ]
 
 
 def test_where_no_one_watches_a_line_says_now_and_then_where_all_runs_stand() -> None:
-    now = 0.0
-    stream = io.StringIO()
+    now, stream = 0.0, io.StringIO()
     shown = RunDisplay(Console(file=stream, width=80), runs=3, epochs=150, clock=lambda: now)
     with shown:
         shown.start("a", "mnist-ce", epochs=50)
@@ -54,7 +45,8 @@ def test_where_no_one_watches_a_line_says_now_and_then_where_all_runs_stand() ->
 
 
 def test_a_terminal_sees_a_bar_for_each_run_and_one_for_all() -> None:
-    shown, stream = display(runs=2, epochs=4, terminal=True)
+    stream = io.StringIO()
+    shown = RunDisplay(Console(file=stream, width=200, force_terminal=True), runs=2, epochs=4)
     with shown:
         for name in ("first", "second"):
             shown.start(name, name, epochs=2)

@@ -145,6 +145,7 @@ class RunDisplay:
             console=console,
             disable=not console.is_terminal,
             transient=True,
+            get_time=clock,
         )
         self._all = self._add("all runs", epochs, visible=runs > 1)
 
@@ -173,8 +174,7 @@ class RunDisplay:
     def start(self, run: Hashable, name: str, *, epochs: int, done: int = 0) -> None:
         """A run begins, or resumes after some epochs."""
         self._shown[run] = self._add(name if self.runs > 1 else "epoch", epochs, done)
-        # What was done before took no time now, so it does not count in the estimate.
-        self._move_all(done, done)
+        self._take_off(done)  # it took no time now, so it does not count in the estimate
         if done and self.runs == 1:
             self._line(f"resumes after epoch {done} of {epochs}")
 
@@ -184,7 +184,9 @@ class RunDisplay:
         self._progress.update(task.id, advance=1)
         note = f"{describe_epoch(metrics)}  {self._left(task)} left"
         self._progress.update(task.id, note=note)
-        self._move_all(1)
+        self._progress.update(self._all.id, advance=1)
+        all_note = f"{self.finished} of {self.runs} runs  {self._left(self._all)} left"
+        self._progress.update(self._all.id, note=all_note)
         if self.runs == 1:
             width = len(str(task.total))
             self._line(f"epoch {task.completed:>{width}} of {task.total}  {note}")
@@ -203,8 +205,7 @@ class RunDisplay:
         task = self._shown.pop(run)
         self._progress.remove_task(task.id)
         self.finished += 1
-        # What it has not trained takes no time any more.
-        self._move_all(int(task.remaining or 0), int(task.remaining or 0))
+        self._take_off(task.remaining or 0)
         if self.runs > 1:
             self._line(f"{self.finished} of {self.runs}  {task.description}  {said}".rstrip())
 
@@ -217,23 +218,18 @@ class RunDisplay:
             say(self.console, text)
 
     def _add(self, name: str, epochs: int, done: int = 0, *, visible: bool = True) -> Task:
-        since = {"since": self.clock(), "begun": done}
         self._progress.add_task(
-            name, total=epochs, completed=done, visible=visible, note="", **since
+            name, total=epochs, completed=done, visible=visible, note="", begun=done
         )
         return self._progress.tasks[-1]
 
     def _left(self, task: Task) -> str:
-        done = max(task.completed - task.fields["begun"], 1)
-        each = (self.clock() - task.fields["since"]) / done
+        each = (task.elapsed or 0.0) / max(task.completed - task.fields["begun"], 1)
         return str(timedelta(seconds=round(each * (task.remaining or 0))))
 
-    def _move_all(self, epochs: int, without_time: int = 0) -> None:
-        if self.runs > 1:
-            self._all.fields["begun"] += without_time
-            self._progress.update(self._all.id, advance=epochs)
-            note = f"{self.finished} of {self.runs} runs  {self._left(self._all)} left"
-            self._progress.update(self._all.id, note=note)
+    def _take_off(self, epochs: float) -> None:
+        """Epochs that no run trains here take no time."""
+        self._all.total = (self._all.total or 0) - epochs
 
 
 def _outcome(event: Event) -> str:
