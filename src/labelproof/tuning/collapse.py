@@ -18,8 +18,7 @@ import numpy as np
 from labelproof.losses import format_loss, parse_loss
 from labelproof.ranges import whole, within
 from labelproof.text import format_value
-from labelproof.training.configuration import Configuration
-from labelproof.training.examples import Examples
+from labelproof.training import Configuration, Examples
 from labelproof.training.metrics import spread
 from labelproof.training.run_folder import METRICS
 from labelproof.tuning.trial import Trial, settled

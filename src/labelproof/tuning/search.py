@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labelproof.data.dataset import Dataset, Split
-from labelproof.data.splits import Holdout, hold_out
+from labelproof.data import Dataset, Holdout, Split, hold_out
 from labelproof.data.splits import folds as cut_folds
 from labelproof.losses import format_loss, parse_loss
 from labelproof.ranges import whole, within
@@ -24,9 +23,8 @@ from labelproof.seeds import derive_seed
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, balanced_weights, choose_examples
 from labelproof.training.execution import Execution, StopRequest, choose_execution
-from labelproof.training.metrics import spread
 from labelproof.training.runner import Event, Job, train_runs
-from labelproof.tuning.collapse import back_off, collapse, hopeless, patience_for
+from labelproof.tuning.collapse import Watch, back_off, hopeless
 from labelproof.tuning.space import first_settings, propose
 from labelproof.tuning.trial import Trial, choose_trial, rank, read_journal, write_journal
 
@@ -154,13 +152,11 @@ class Validation:
     Attributes:
         dataset: Training images and given labels; no test set.
         parts: For each fold, what is learned from and what is validated on.
-        classes: For each fold, over how many classes its labels to validate on spread.
         balanced: Whether every class counts the same.
     """
 
     dataset: Dataset
     parts: tuple[Holdout, ...]
-    classes: tuple[float, ...]
     balanced: bool = False
 
     @property
@@ -218,8 +214,7 @@ def choose_validation(
             "the others"
         )
     noisy = replace(dataset, splits={"train": Split(dataset.train.images, given)}, clean=False)
-    classes = tuple(spread(np.bincount(given[part.validation]).tolist()) for part in cut)
-    return Validation(noisy, tuple(cut), classes, configuration.class_weight == "balanced")
+    return Validation(noisy, tuple(cut), configuration.class_weight == "balanced")
 
 
 def count_folds(parts: int | str, examples: int) -> int:
@@ -245,7 +240,7 @@ class Course:
     prune: bool
     file: Path | None
     trials: list[Trial] = field(default_factory=list)
-    active: dict[Job, tuple[Trial, int]] = field(default_factory=dict)
+    active: dict[Job, tuple[Trial, int, Watch]] = field(default_factory=dict)
     let_go: set[Job] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -255,8 +250,6 @@ class Course:
         known = first_settings(epochs=epochs, classes=self.classes, images=not dataset.tabular)
         self.waiting = [(loss, self.configuration.l1, "asked") for loss in self.asked]
         self.waiting += [(loss, l1, "start") for loss, l1 in known if loss not in self.asked]
-        steps = len(self.validation.parts[0].train) // self.configuration.batch_size
-        self.patience = patience_for(epochs=epochs, steps=steps)
         self.about = self.configuration.as_values() | self.validation.fingerprint()
         del self.about["loss"]
         if self.file is not None:
@@ -293,13 +286,13 @@ class Course:
             # that they differ in the loss alone.
             seed = self.configuration.seed + fold
             job = Job(replace(trial.configure(self.configuration), seed=seed))
-            self.active[job] = turn
+            self.active[job] = (*turn, Watch(self.validation.examples(fold), job.configuration))
             yield job
 
     def _next(self) -> tuple[Trial, int] | None:
         if self._late():
             return None
-        busy = {id(trial) for trial, _ in self.active.values()}
+        busy = {id(trial) for trial, _, _ in self.active.values()}
         for trial in self.trials:
             # One fold at a time, so that what is abandoned in its first costs no more than that.
             if trial.state == "waiting" and id(trial) not in busy:
@@ -326,9 +319,10 @@ class Course:
 
     def _take(self, event: Event) -> Trial | None:
         """Take in what happened to a run; the trial, when it is over with that."""
-        trial, fold = self.active[event.job]
+        trial, fold, watch = self.active[event.job]
         if event.kind == "epoch":
-            self._judge(event.job, trial, fold, trial.add(fold, event.value))
+            trial.add(fold, event.value)
+            self._judge(event.job, trial, fold, watch.look(event.value))
             return None
         if event.kind in ("started", "notice"):
             return None
@@ -346,10 +340,9 @@ class Course:
             write_journal(self.file, self.trials, self.about)
         return None if trial.state == "waiting" else trial
 
-    def _judge(self, job: Job, trial: Trial, fold: int, curve: dict[str, list[float]]) -> None:
+    def _judge(self, job: Job, trial: Trial, fold: int, gone: str | None) -> None:
         if trial.state != "waiting":
             return
-        gone = collapse(curve, classes=self.validation.classes[fold], patience=self.patience)
         if gone is not None:
             trial.state, trial.why = "collapsed", gone
         elif self.prune and fold == 0 and (why := hopeless(trial, self.trials)) is not None:

@@ -59,7 +59,7 @@ class Trial:
 
     Example:
         >>> trial = Trial(0, "gce(q=0.7)", "start", rows=[400], epochs=1)
-        >>> _ = trial.add(0, {"validation_accuracy": 50.0, "predicted_classes": 9.5})
+        >>> trial.add(0, {"validation_accuracy": 50.0, "predicted_classes": 9.5})
         >>> trial.finished.append(0)
         >>> trial.accuracy, trial.standard_error
         (50.0, 2.5)
@@ -111,12 +111,11 @@ class Trial:
         share = min(max(accuracy / 100, 0.5 / rows), 1 - 0.5 / rows)
         return 100 * math.sqrt(share * (1 - share) / rows)
 
-    def add(self, fold: int, metrics: Mapping[str, float]) -> dict[str, list[float]]:
-        """Take in an epoch of a fold; its curve so far."""
+    def add(self, fold: int, metrics: Mapping[str, float]) -> None:
+        """Take in an epoch of a fold."""
         curve = self.curves.setdefault(fold, {"validation_accuracy": [], "predicted_classes": []})
         for name, values in curve.items():
             values.append(round(metrics[name], 4))
-        return curve
 
     def forget_begun(self) -> None:
         """Drop the curves of unfinished folds, which start over."""
@@ -153,7 +152,7 @@ def choose_trial(trials: Sequence[Trial]) -> Trial | None:
     >>> trial = Trial(0, "ce", "start", rows=[100], epochs=1)
     >>> choose_trial([trial]) is None
     True
-    >>> _ = trial.add(0, {"validation_accuracy": 50.0, "predicted_classes": 9.0})
+    >>> trial.add(0, {"validation_accuracy": 50.0, "predicted_classes": 9.0})
     >>> trial.finished.append(0)
     >>> choose_trial([trial]).accuracy
     50.0
