@@ -13,7 +13,7 @@ from labelproof.data.image_folder import load_folder
 from labelproof.data.images import ImageFiles, UnreadableImageError
 from labelproof.data.table import dataset_from_rows
 from labelproof.fitting import recipe as recipes
-from labelproof.fitting.pixels import bring_to_memory, bring_to_size
+from labelproof.fitting.pixels import bring_to_size
 from labelproof.losses import parse_loss
 from labelproof.models import make_network
 
@@ -146,8 +146,8 @@ def test_all_images_become_squares_that_fit_in_memory(tmp_path: Path) -> None:
 def test_files_of_one_size_become_an_array_where_they_fit(tmp_path: Path) -> None:
     write_images(tmp_path, ["a/1.png", "a/2.png", "b/1.png"], size=(12, 9))
     dataset = load_folder(tmp_path)
-    found = bring_to_memory(dataset, memory=3 * 3 * 9 * 12)
+    found = bring_to_size(dataset, 0, memory=3 * 3 * 9 * 12)
     assert found.train.array.shape == (3, 3, 9, 12)
     for index in range(3):
         assert np.array_equal(found.train.array[index], dataset.train.images[index])
-    assert bring_to_memory(dataset, memory=3 * 3 * 9 * 12 - 1) is dataset
+    assert bring_to_size(dataset, 0, memory=3 * 3 * 9 * 12 - 1).train.images is dataset.train.images

@@ -41,38 +41,25 @@ def bring_to_size(
 
     Args:
         dataset: One whose images are files that are decoded when they are asked for.
-        crop: Side of what the network sees.
+        crop: Side of what the network sees; 0 for whole images, which become arrays where all of a
+            split have one size.
         memory: Bytes that all images may take; beyond, they stay files.
         progress: Told how many images are decoded, and how many there are.
     """
     side, channels = square_side(crop), dataset.input_shape[0]
-    smaller = {
-        name: ImageFiles(source.files, mode=source.mode, short_side=side)
-        for name, source in _sources(dataset).items()
-    }
-    shapes = {name: (len(source), channels, side, side) for name, source in smaller.items()}
-    if sum(math.prod(shape) for shape in shapes.values()) > memory:
-        return _with_images(dataset, smaller)
-    return _decode(dataset, smaller, shapes, progress)
-
-
-def bring_to_memory(dataset: Dataset, *, memory: int, progress: Progress | None = None) -> Dataset:
-    """The same dataset with its image files as arrays, where all of a split have one size."""
-    sources = _sources(dataset)
-    shapes = {name: (len(source), *source[0].shape) for name, source in sources.items()}
+    sources: dict[str, ImageFiles] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, split in dataset.splits.items():
+        if isinstance(source := split.images, ImageFiles):
+            shapes[name] = (len(source), *((channels, side, side) if crop else source[0].shape))
+            if crop:
+                source = ImageFiles(source.files, mode=source.mode, short_side=side)
+            sources[name] = source
     fits = sum(math.prod(shape) for shape in shapes.values()) <= memory
     # One size is asked for last, since that opens every file.
-    if not fits or not all(source.one_size for source in sources.values()):
-        return dataset
-    return _decode(dataset, sources, shapes, progress)
-
-
-def _sources(dataset: Dataset) -> dict[str, ImageFiles]:
-    return {
-        name: split.images
-        for name, split in dataset.splits.items()
-        if isinstance(split.images, ImageFiles)
-    }
+    if fits and (crop or all(source.one_size for source in sources.values())):
+        return _decode(dataset, sources, shapes, progress)
+    return _with_images(dataset, sources)
 
 
 def _with_images(dataset: Dataset, images: Mapping[str, Any]) -> Dataset:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -367,7 +367,7 @@ def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
     """Refuse what a training would refuse only once it begins.
 
     A network that is not for such inputs, an augmentation of rows or one that leaves images of
-    different sizes as they are, noise that cannot be put on these labels.
+    different sizes as they are, noise that cannot be put on these labels, nothing to validate on.
 
     Raises:
         ValueError: It cannot be done; the message says why.
@@ -396,6 +396,7 @@ def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
             f"augmentation: expected resized-crop:SIDE for images of different sizes, got "
             f"{augmentation}"
         )
-    # Instance noise looks at pixels, which are not decoded yet, and is for any labels.
-    if parse_noise(configuration.noise).kind != "instance":
-        choose_examples(configuration, dataset)
+    if parse_noise(configuration.noise).kind == "instance":
+        # It looks at pixels, which are not decoded yet, and is for any labels.
+        configuration = replace(configuration, noise="none")
+    choose_examples(configuration, dataset)

@@ -9,13 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from labelproof.audit.folder import AUDIT, INSIDE, PAGE, Audit
-from labelproof.data.dataset import Dataset
+from labelproof.data import Dataset
 from labelproof.data.images import OnError
-from labelproof.data.notices import count
-from labelproof.data.splits import hold_out
 from labelproof.fitting.attempts import Attempts, go_on, read_attempts, train_robustly
 from labelproof.fitting.frozen import frozen_settings, train_frozen
 from labelproof.fitting.recipe import check_feasible, choose_recipe
@@ -24,16 +20,12 @@ from labelproof.models.pretrained import is_pretrained
 from labelproof.npz import read_npz
 from labelproof.ranges import within
 from labelproof.tabular.run import blend_configuration, train_blend
-from labelproof.training.checkpoint import newest_whole
-from labelproof.training.configuration import Configuration
-from labelproof.training.examples import choose_examples
-from labelproof.training.execution import StopRequest
-from labelproof.training.provenance import MODEL, note_places, read_description
-from labelproof.training.record import RECORD, RunRecord
+from labelproof.training import Configuration, Job, RunRecord, StopRequest, choose_examples
+from labelproof.training.provenance import MODEL, note_places
+from labelproof.training.record import RECORD
 from labelproof.training.run_folder import PREDICTIONS, SEARCH, RunFolder, owning, refuse_file
-from labelproof.training.runner import Job
 from labelproof.tuning.space import DEFAULT_TRIALS
-from labelproof.verbs.audit import keep_audit
+from labelproof.verbs.audit import write_page
 from labelproof.verbs.budget import MINUTES, choose_within, smaller, time_steps
 from labelproof.verbs.inputs import (
     LabelledData,
@@ -45,7 +37,7 @@ from labelproof.verbs.inputs import (
 )
 from labelproof.verbs.progress import Callback, Reporter
 from labelproof.verbs.run import Run, ask_run, load_run
-from labelproof.verbs.summaries import describe_fit, describe_start, format_settings, what
+from labelproof.verbs.summaries import describe_fit, describe_start, format_settings
 from labelproof.verbs.train import StoppedError, follow
 from labelproof.verbs.tune import search
 
@@ -75,6 +67,7 @@ class FitPlan:
         self.folder, self.keeper = choose_folder(output, "run")
         self.trials, self.weights, self.audited, self.fresh = trials, weights, audit, fresh
         self.reporter, self.dataset = request.reporter, request.dataset
+        self.auto = request.loss == "auto"
         if trials is not None and not self.auto:
             raise ValueError("--trials: expected with --loss auto, got it without")
         settings = {**request.settings, "loss": request.loss}
@@ -82,18 +75,16 @@ class FitPlan:
         self.frozen = self._is_frozen()
         self.configuration = blend or self._recipe({})
         if blend is None:
-            _check_enough(self.dataset, self.configuration.validation)
             check_feasible(self.dataset, self.configuration)
-        self.minutes, self.time = self._choose_minutes(minutes), ""
+        self.minutes, time = self._choose_minutes(minutes), ""
         if self.minutes is not None:
-            self._fit_into(self.minutes)
+            time = self._fit_into(self.minutes)
+        self.lines = describe_start(self.dataset, self.configuration, auto=self.auto)
+        if self.frozen:
+            self.lines.append("Frozen: only its last layer is trained; the rest keeps its weights")
+        self.lines += [time] if time else []
         refuse_file(self.folder)
         refuse_foreign(self.folder, kind="a run")
-
-    @property
-    def auto(self) -> bool:
-        """Whether a loss is searched for first."""
-        return self.request.loss == "auto"
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -106,16 +97,9 @@ class FitPlan:
             weights=None if self.weights is None else os.fspath(self.weights),
         )
 
-    def describe(self) -> list[str]:
-        """What the data are, and what is going to be done with them."""
-        lines = describe_start(self.dataset, self.configuration, auto=self.auto)
-        if self.frozen:
-            lines.append("Frozen: the network keeps its weights; only its last layer is trained")
-        return [*lines, self.time] if self.time else lines
-
     def preview(self) -> None:
         """Tell the plan as comments, and the recipe as a file that `labelproof train` reads."""
-        lines = [f"# {line}" for line in self.describe()]
+        lines = [f"# {line}" for line in self.lines]
         if self.configuration.network == BLEND:
             lines.append(
                 "# Classifiers are compared on held-out labels and blended, which has no recipe; "
@@ -177,16 +161,16 @@ class FitPlan:
             )
         return (asked or MINUTES) if limited else None
 
-    def _fit_into(self, minutes: float) -> None:
+    def _fit_into(self, minutes: float) -> str:
         """Choose a recipe for which there is time, or take the one that the folder keeps."""
         dataset, recipe = self.dataset, self.configuration
         kept = None if self.fresh else _kept_choice(self.folder, minutes, recipe)
         if kept is not None:
             self.configuration = self._recipe(kept)
-            return
+            return ""
         size, held = len(dataset.train), recipe.validation * len(dataset.train)
         others = held + len(dataset.splits.get("test", ()))
-        self.configuration, self.time = choose_within(
+        self.configuration, time = choose_within(
             minutes,
             recipe,
             self._recipe,
@@ -194,10 +178,11 @@ class FitPlan:
             examples=size - held + others / 3,  # to look at one is a third of learning from it
             pace=lambda chosen: time_steps(self.request, chosen),
         )
+        return time
 
     def run(self) -> None:
         """Train, or resume what is in the folder, and audit its labels."""
-        self.reporter.say("\n".join(self.describe()))
+        self.reporter.say("\n".join(self.lines))
         folder, execution = self.folder, self.request.execution
         take_over(folder, execution, fresh=self.fresh)
         attempts = go_on(folder, self.asked, self.configuration.loss)
@@ -210,7 +195,7 @@ class FitPlan:
         configuration = replace(attempts.configure(self.configuration), data=begun)
         record, kept, prepared = RunFolder(folder).record(configuration), None, self.dataset
         if record is not None:
-            _check_whole(folder)
+            self._check_whole()
             if attempts.places != before and execution.rank == 0:
                 attempts.write(folder)
             self.reporter.say("Finished before, and not trained again; --fresh trains it anew:")
@@ -281,8 +266,21 @@ class FitPlan:
             run = self.load()
         more = {"place": request.place, "reading": request.reading, "reporter": reporter}
         found = ask_run(run, self.dataset, prepared, **more)
-        keep_audit(self.folder / INSIDE, found, reporter)
+        with owning(self.folder / INSIDE):
+            found.write(self.folder / INSIDE)
+            write_page(self.folder / INSIDE, found, reporter)
         return found
+
+    def _check_whole(self) -> None:
+        """Refuse a finished run whose files are damaged, which its record does not tell."""
+        try:
+            self.load()
+            read_npz(self.folder / PREDICTIONS, ["held"])
+        except (ValueError, FileNotFoundError) as error:
+            raise ValueError(
+                f"{self.folder} was finished and is damaged since: {error}; bring it back from a "
+                "copy, or start anew with --fresh"
+            ) from None
 
     def load(self) -> Run:
         """The run in the folder."""
@@ -386,7 +384,7 @@ def fit(
         ValueError: The folder holds another run, or the data cannot be used.
 
     Example:
-        >>> import labelproof, pandas as pd
+        >>> import labelproof, numpy as np, pandas as pd
         >>> generator = np.random.default_rng(0)
         >>> kinds = np.repeat(["fig", "pear"], 50)
         >>> table = pd.DataFrame({"size": generator.normal(size=100) + (kinds == "fig")})
@@ -413,34 +411,6 @@ def _kept_choice(folder: Path, minutes: float, recipe: Configuration) -> dict[st
     kept = {name: attempts.asked.get(name) for name in names}
     epochs = attempts.asked.get("epochs")
     return {**kept, "epochs": epochs} if kept in ours and isinstance(epochs, int) else None
-
-
-def _check_enough(dataset: Dataset, share: float) -> None:
-    """Refuse data of which nothing could be held out, before there is a folder for them."""
-    train, groups = dataset.train, ""
-    if len(hold_out(train.labels, share, seed=0, groups=train.groups).validation):
-        return
-    if train.groups is not None:
-        groups = f" in {count(len(np.unique(train.groups)), 'group')} by {dataset.group} (--group)"
-    raise ValueError(
-        f"--validation: {share:g} of {count(len(train), what(dataset))}{groups} leaves none to "
-        "validate on; hold out a larger share, or add examples"
-    )
-
-
-def _check_whole(folder: Path) -> None:
-    """Refuse a finished run whose files are damaged, which its record does not tell."""
-    try:
-        read_description(folder)
-        name, _, problems = newest_whole(folder / "checkpoint")
-        if problems or not name:
-            raise ValueError(problems[0] if problems else f"{folder}: there is no checkpoint")
-        read_npz(folder / PREDICTIONS, ["held"])
-    except (ValueError, FileNotFoundError) as error:
-        raise ValueError(
-            f"{folder} was finished and is damaged since: {error}; bring it back from a copy, or "
-            "start anew with --fresh"
-        ) from None
 
 
 def _kept_audit(folder: Path) -> Audit | None:

@@ -23,10 +23,9 @@ from labelproof.data.images import ImageFiles, OnError, channel_statistics
 from labelproof.data.load import Reading
 from labelproof.data.notices import few, readable
 from labelproof.data.published import find_human_labels, is_known, plain_name
-from labelproof.fitting.pixels import bring_to_memory, bring_to_size
+from labelproof.fitting.pixels import bring_to_size
+from labelproof.training import Configuration, Execution, choose_execution
 from labelproof.training.augmentation import parse_augmentation
-from labelproof.training.configuration import Configuration
-from labelproof.training.execution import Execution, choose_execution
 from labelproof.training.files import is_litter
 from labelproof.training.provenance import MODEL, fingerprint
 from labelproof.training.record import RECORD
@@ -163,8 +162,6 @@ class Request:
             def progress(done: int, total: int) -> None:
                 status.update(f"Decoding images: {done:,} of {total:,}")
 
-            if not crop:
-                return bring_to_memory(dataset, memory=memory, progress=progress)
             return bring_to_size(dataset, crop, memory=memory, progress=progress)
 
 
