@@ -133,24 +133,6 @@ def test_a_loss_that_breaks_stops_no_other_and_is_told(data: Path, tmp_path: Pat
     assert [record["configuration"]["loss"] for record in records(tmp_path).values()] == ["ce"]
 
 
-def test_mistakes_are_one_line_that_helps(tmp_path: Path) -> None:
-    folders = ("--data-root", tmp_path, "--records", tmp_path / "records", "--runs", tmp_path / "r")
-    for table, dataset, more, said in (
-        ("symetric", "mnist", (), "did you mean 'symmetric'?"),
-        ("symmetric", "mnst", (), "did you mean 'mnist'?"),
-        ("all", "mnst", (), "dataset: expected one of mnist, cifar10"),
-        ("all", "mnist", ("--columns", "0.5"), "column: expected one of"),
-        ("symmetric", "mnist", ("--columns", "0.5"), "column: expected one of"),
-        ("symmetric", "mnist", ("--columns", ".4"), "column: expected one of 0.0"),
-        ("symmetric", "mnist", ("--methods", "gcee"), "did you mean 'gce'?"),
-        ("symmetric", "mnist", ("--seeds", "one"), "seeds: expected different"),
-        ("symmetric", "mnist", (), "labelproof data download mnist"),
-    ):
-        result = labelproof("bench", table, "--dataset", dataset, *more, *folders)
-        assert said in str(result.exception)
-    assert not (tmp_path / "records").exists()
-
-
 @pytest.fixture(scope="module")
 def more_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny_mnist(tmp_path_factory.mktemp("more"), train=400)

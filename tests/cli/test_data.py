@@ -166,16 +166,3 @@ def test_a_table_is_listed(tmp_path: Path) -> None:
     assert "1 of 3 columns left out: id" in lines[0]
     assert "of the training labels were changed" in lines[-1]
     assert not page.exists()
-
-
-def test_mistakes_are_explained_and_nothing_is_written(tmp_path: Path) -> None:
-    for words, said in {
-        "digits --noise sym:0.4": "noise: expected",
-        "digits --noise human:worse": "human",
-        "nothing-of-the-kind": "unknown dataset",
-        "./nowhere": "no such file or folder",
-    }.items():
-        result = show(*words.split(), "--output", str(tmp_path / "page.html"), code=1)
-        assert isinstance(result.exception, (ValueError, OSError))
-        assert said in str(result.exception)
-    assert not list(tmp_path.iterdir())

@@ -21,21 +21,6 @@ def test_a_figure_is_drawn_from_the_committed_records(tmp_path: Path) -> None:
         assert image.width > 1000
 
 
-def test_mistakes_are_one_line_that_helps(tmp_path: Path) -> None:
-    for words, said in {
-        "acuracy": "did you mean 'accuracy'?",
-        "accuracy": "figure accuracy is there for mnist, cifar10 and cifar100; choose one",
-        "sweep-tau --dataset mnist": "expected one of cifar10, got 'mnist'",
-        "sweep-tau --output a.jpg": "expected a name that ends in .svg, .png, .pdf",
-        "sweep-tau --records nowhere": "there is no folder nowhere",
-        "sweep-tau --runs x": "--runs: expected --runs or --embeddings with tsne",
-        "tsne --runs nowhere": "no finished run is kept in nowhere; 'labelproof bench",
-    }.items():
-        output = ("--output", tmp_path / "figure.svg")
-        assert said in refusal("figure", "--records", tmp_path, *output, *words.split())
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two finished runs on digits, and one that has just begun."""

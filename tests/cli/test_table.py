@@ -64,26 +64,6 @@ def test_the_summary_is_of_all_tables_for_a_reader_a_program_or_as_a_page(tmp_pa
     assert "symmetric noise, MNIST: CE at 0.0, 0.2, 0.4, 0.6; FL" in text
 
 
-def test_mistakes_are_one_line_that_helps(tmp_path: Path) -> None:
-    for words, said in {
-        "symetric": "did you mean 'symmetric'?",
-        "symmetric": "there for mnist, cifar10 and cifar100; choose one, such as --dataset",
-        "symmetric --dataset cifar": "did you mean 'cifar10'?",
-        "sweep-p --dataset mnist": "of table sweep-p: expected one of cifar10, got 'mnist'",
-        "sweep-p --format tex": "format: expected one of markdown, latex",
-        "sweep-p --output table.xls": "expected a name that ends in .md, .tex",
-        "sweep-p --columns 2": "column: expected one of 0.01",
-        "sweep-p --methods CE": "such as CE+SR",
-        "symmetric --dataset mnist --methods gcee": "did you mean 'gce'?",
-        "summary --dataset mnist": "summary: expected without --dataset",
-        "summary --format latex": "as one of markdown, html, csv",
-        "sweep-p --records nowhere": "there is no folder nowhere; 'labelproof bench'",
-    }.items():
-        result = labelproof("table", "--records", tmp_path, *words.split())
-        assert isinstance(result.exception, (ValueError, OSError))
-        assert said in str(result.exception)
-
-
 DIGITS = Configuration("digits", epochs=1)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_images import write_images
-from trained import labelproof, refusal, succeed, train_digits
+from trained import succeed, train_digits
 
 from labelproof.data import load_digits
 from labelproof.training.execution import StopRequest
@@ -149,30 +149,6 @@ def test_dry_run_prints_a_file_that_config_reads_back(tmp_path: Path) -> None:
         f"# output: {tmp_path / 'run'} (new)",
     ):
         assert told in first.stdout
-
-
-def test_mistakes_are_explained_and_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for arguments, said in (
-        ([], "data: expected a dataset's name"),
-        (["--data", "digit"], "did you mean 'digits'"),
-        (["--config", "nowhere.toml"], "there is no file nowhere.toml"),
-    ):
-        assert said in refusal("train", *arguments)
-    for option, value, said in (
-        ("--noise", "symetric:0.4", "did you mean 'symmetric'"),
-        ("--noise", "human:worse", "human: expected the file of human:worse"),
-        ("--loss", "cee", "did you mean 'ce'"),
-        ("--network", "cnn5", "did you mean 'cnn"),
-        ("--set", "optimizer=adam", "did you mean 'adamw'"),
-        ("--preset", "papr", "did you mean 'paper'"),
-        ("--preset", "paper", "the paper has settings for mnist"),
-        ("--device", "gpu", "device: expected auto"),
-    ):
-        assert said in str(labelproof("train", "--data", "digits", option, value).exception)
-    assert not list(tmp_path.iterdir())
 
 
 def test_tensorboard_gets_every_metric_of_every_epoch(tmp_path: Path) -> None:

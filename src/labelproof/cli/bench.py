@@ -14,17 +14,12 @@ from rich.console import Console
 
 from labelproof.cli.console import DIVERGED, TIME_IS_UP, Terminal, ending, say, told, warn
 from labelproof.cli.options import parse_seeds, split_names, takes
-from labelproof.data.dataset import Dataset
-from labelproof.data.load import load_dataset
+from labelproof.data import Dataset, load_dataset
 from labelproof.data.notices import count
 from labelproof.data.published import find_human_labels
 from labelproof.experiments.cluster import RayEngine, share_of_gpu
 from labelproof.experiments.grids import GRIDS, PlannedRun, plan_all
-from labelproof.experiments.records import (
-    RecordStore,
-    explain_other_size,
-    is_of_published_data,
-)
+from labelproof.experiments.records import RecordStore, explain_other_size, is_of_published_data
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration
@@ -32,7 +27,6 @@ from labelproof.training.examples import Examples, choose_examples
 from labelproof.training.execution import StopRequest, choose_execution, resolve_precision
 from labelproof.training.files import remove_folder
 from labelproof.training.provenance import fingerprint, mark_data, refuse_other_data
-from labelproof.training.record import RunRecord
 from labelproof.training.runner import Event, Job, train_runs
 from labelproof.verbs.progress import RunDisplay
 
@@ -121,10 +115,10 @@ def bench(
         ]
     # A loss that is written in two ways is one run, in one folder.
     planned = list({run.configuration: run for run in planned}.values())
-    store, load = RecordStore(records), BenchData(data_root)
-    todo = [run for run in planned if not load.is_done(store.find(run.configuration))]
+    load = BenchData(data_root, RecordStore(records))
+    todo = [run for run in planned if not load.is_done(run.configuration)]
     say(console, f"{count(len(planned), 'run')}, {len(planned) - len(todo)} with a record")
-    if other := sum(store.find(run.configuration) is not None for run in todo):
+    if other := sum(load.store.find(run.configuration) is not None for run in todo):
         say(console, f"{count(other, 'record')} of other data than these will be replaced")
     if dry_run:
         for run in todo:
@@ -151,11 +145,11 @@ def bench(
             refuse_other_data(_folder(runs, run), lambda run=run: load.mark(run.configuration))
         with opened as found:
             jobs = [Job(_resolved(run, found), _folder(runs, run)) for run in todo]
-            failures = _carry_out(jobs, train, load, store, stop, console, keep_runs)
+            failures = _carry_out(jobs, train, load, stop, console, keep_runs)
     if stop.signal is not None:
         say(console, "Stopped and saved; the same command resumes from here.")
         raise typer.Exit(stop.exit_code)
-    left = sum(not _is_kept(store, load, job) for job in jobs) - failures
+    left = sum(not load.is_done(job.configuration) for job in jobs) - failures
     if left and minutes is not None:
         say(
             console,
@@ -178,16 +172,10 @@ def _resolved(run: PlannedRun, device: torch.device) -> Configuration:
     return replace(run.configuration, precision=precision)
 
 
-def _is_kept(store: RecordStore, load: BenchData, job: Job) -> bool:
-    """Whether there is a record by now, in any precision."""
-    return load.is_done(store.find(replace(job.configuration, precision="auto")))
-
-
 def _carry_out(
     jobs: Sequence[Job],
     train: Callable[..., Iterator[Event]],
     load: BenchData,
-    store: RecordStore,
     stop: StopRequest,
     console: Console,
     keep_runs: bool,
@@ -198,7 +186,7 @@ def _carry_out(
     epochs = sum(job.configuration.epochs for job in jobs)
     with RunDisplay(console, runs=len(jobs), epochs=epochs) as display:
         # Another bench over the same records may have been faster with some.
-        given = (job for job in limit.give(jobs) if not _is_kept(store, load, job))
+        given = (job for job in limit.give(jobs) if not load.is_done(job.configuration))
         for event in train(given, load=load, stop=stop):
             limit.see(event)
             display.show(event)
@@ -206,7 +194,7 @@ def _carry_out(
             # A worker of a cluster without a shared file system has it on its own disk.
             here = folder if folder is not None and folder.is_dir() else None
             if event.kind == "finished":
-                store.add(event.value)
+                load.store.add(event.value)
                 if here is not None and keep_runs:
                     display.say(f"{name} is kept in {here}")
                 elif here is not None:
@@ -233,8 +221,7 @@ class TimeLimit:
 
     def __init__(self, stop: StopRequest):
         self.stop = stop
-        self._first: dict[Job, float] = {}
-        self._epochs: dict[Job, int] = {}
+        self._moments: dict[Job, list[float]] = {}
         self._pace: dict[Hashable, float] = {}
 
     def give(self, jobs: Sequence[Job]) -> Iterator[Job]:
@@ -248,12 +235,12 @@ class TimeLimit:
     def see(self, event: Event) -> None:
         """Take note of what happens, to know how fast it goes."""
         if event.kind == "epoch":
-            job, now = event.job, self.stop.clock()
-            first = self._first.setdefault(job, now)
-            epochs = self._epochs[job] = self._epochs.get(job, -1) + 1
-            if epochs:
+            moments = self._moments.setdefault(event.job, [])
+            moments.append(self.stop.clock())
+            if len(moments) > 1:
                 # The mean: what a device tells late comes two epochs at a time at the end.
-                self._pace[_kind(job)] = (now - first) / epochs
+                pace = (moments[-1] - moments[0]) / (len(moments) - 1)
+                self._pace[_kind(event.job)] = pace
 
     def _fits(self, job: Job) -> bool:
         needed = job.configuration.epochs * self._pace.get(_kind(job), 0.0) * _MARGIN
@@ -269,8 +256,8 @@ def _kind(job: Job) -> Hashable:
 class BenchData:
     """Gives the examples of a configuration; each dataset is read once."""
 
-    def __init__(self, root: Path | None):
-        self.root = root
+    def __init__(self, root: Path | None, store: RecordStore):
+        self.root, self.store = root, store
 
     def __call__(self, configuration: Configuration) -> Examples:
         """What a run learns from."""
@@ -294,16 +281,15 @@ class BenchData:
     def _mark(self, name: str) -> str:
         return fingerprint(self.dataset(name))
 
-    def is_done(self, record: RunRecord | None) -> bool:
-        """Whether a run with this record need not be trained.
+    def is_done(self, configuration: Configuration) -> bool:
+        """Whether there is a record of a run by now, in any precision.
 
         A record of data of another size than the published ones only stands for those data, for
         which they have to be read; any other stands for the cell.
         """
-        if record is None:
-            return False
-        if is_of_published_data(record):
-            return True
+        record = self.store.find(replace(configuration, precision="auto"))
+        if record is None or is_of_published_data(record):
+            return record is not None
         try:
             now = self.mark(Configuration.recorded(record.configuration))
             return record.data.get("fingerprint") == now

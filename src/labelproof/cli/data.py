@@ -16,22 +16,19 @@ from rich.text import Text
 
 from labelproof.cli.console import say, show_page, told
 from labelproof.cli.options import takes
-from labelproof.data.columns import Columns
-from labelproof.data.dataset import Dataset
-from labelproof.data.download import download_dataset
-from labelproof.data.images import OnError
-from labelproof.data.load import load_dataset
-from labelproof.data.notices import count, readable
-from labelproof.data.published import (
-    BY_HAND,
+from labelproof.data import (
     DATASETS,
+    Columns,
+    Dataset,
     KnownDataset,
     Verification,
-    find_dataset,
-    find_human_labels,
-    known_dataset,
+    download_dataset,
+    load_dataset,
     verify_dataset,
 )
+from labelproof.data.images import OnError
+from labelproof.data.notices import count, readable
+from labelproof.data.published import BY_HAND, find_dataset, find_human_labels, known_dataset
 from labelproof.data.published import data_root as find_root
 from labelproof.noise import parse_noise
 from labelproof.report.dataset import finding, write_dataset_page

@@ -13,7 +13,6 @@ from rich.text import Text
 
 from labelproof.cli.console import say, told
 from labelproof.cli.options import takes
-from labelproof.data.notices import few
 from labelproof.ranges import choose
 from labelproof.verbs.evaluation import Evaluation
 from labelproof.verbs.run import load_run
@@ -74,9 +73,6 @@ def _show(console: Console, found: Evaluation) -> None:
         f"{found.n:,} {found.what} of {found.place}{unfinished}",
     )
     classes = found.classes
-    absent = classes.index[classes["n"] == 0].tolist()
-    if absent:
-        say(console, f"Of {few(absent)} there are no {found.what}: nothing is said about them.")
     table = Table(title="Accuracy of each class")
     table.add_column("class", overflow="fold")
     table.add_column(found.what, justify="right")

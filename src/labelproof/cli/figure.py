@@ -21,13 +21,7 @@ from labelproof.experiments.embeddings import (
 )
 from labelproof.experiments.tables import explain_left_out, open_records
 from labelproof.ranges import choose
-from labelproof.report.figures import (
-    FIGURES,
-    SUFFIXES,
-    draw_embeddings,
-    draw_figure,
-    save_figure,
-)
+from labelproof.report.figures import FIGURES, SUFFIXES, draw_embeddings, draw_figure, save_figure
 from labelproof.report.page import DATASETS
 from labelproof.verbs.run import load_run
 
@@ -91,18 +85,11 @@ def figure(
             f"--output: expected a name that ends in {', '.join(SUFFIXES)}, got {str(output)!r}"
         )
     features = name == TSNE
-    for option, given, fits in (
-        ("methods", methods, not features),
-        ("columns", columns, not features),
-        ("runs", runs, features and embeddings is None),
-        ("embeddings", embeddings, features),
-        ("noise", noise, embeddings is not None),
-    ):
-        if given and not fits:
-            raise ValueError(
-                f"--{option}: expected --runs or --embeddings with tsne, --noise with "
-                f"--embeddings, --methods and --columns with the others, got it for {name}"
-            )
+    if (methods or columns if features else runs or embeddings) or (noise and not embeddings):
+        raise ValueError(
+            "figure: expected --runs or --embeddings with tsne, --noise with --embeddings, "
+            f"--methods and --columns with the others, got something else for {name}"
+        )
     if embeddings is not None:
         drawn = _draw_embeddings(embeddings, noise)
     elif features:
