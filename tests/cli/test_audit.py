@@ -1,4 +1,3 @@
-import csv
 import json
 import os
 import shutil
@@ -6,6 +5,7 @@ import signal
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from small_runs import StopAfter
 from trained import labelproof, labelproof_to_its_end, refusal, succeed, write_things
@@ -53,11 +53,8 @@ def test_a_rehearsal_finds_most_of_the_labels_that_were_made_wrong(
     suspects = audit.findings.suspects
     assert np.isin(suspects, wrong).mean() > 0.8
     assert np.isin(wrong, suspects).mean() > 0.8
-    with (folder / SUSPECTS).open(encoding="utf-8", newline="") as stream:
-        listed = [row["sample"] for row in csv.DictReader(stream)]
-    assert listed == [str(place) for place in suspects]
-    method = ("predictions", "folds", "epochs", "loss")
-    assert [audit.method[key] for key in method] == ["cross-validation", 2, 12, "gce(q=0.7)"]
+    assert pd.read_csv(folder / SUSPECTS)["sample"].tolist() == suspects.tolist()
+    assert audit.method["predictions"] == "cross-validation"
     assert result.stderr == ""
     for said in (
         "Data: 1,347 images, 10 classes",
@@ -78,16 +75,9 @@ def test_the_second_time_it_says_the_same_and_trains_nothing(digits: Printed) ->
     assert "Finished before, and not trained again; --fresh trains it anew:" in again.stdout
     assert again.stdout.splitlines()[-5:] == first.stdout.splitlines()[-5:]
     assert "epoch 1" not in again.stdout
-    for option, value, said in (
-        ("--epochs", "5", "epochs 12"),
-        ("--folds", "3", "folds 2"),
-        ("--noise", "symmetric:0.3", "noise 'symmetric:0.2"),
-        ("--loss", "ce", "loss 'gce"),
-        ("--seed", "7", "seed"),
-    ):
-        refused = refusal(*DIGITS, option, value, "--output", folder)
-        assert "holds an audit with other settings" in refused
-        assert said in refused
+    for option, value, said in (("epochs", "5", "12"), ("folds", "3", "2"), ("loss", "ce", "'gce")):
+        refused = refusal(*DIGITS, f"--{option}", value, "--output", folder)
+        assert f"holds an audit with other settings ({option} {said}" in refused
     assert (folder / AUDIT).read_bytes() == written
 
 
@@ -145,13 +135,8 @@ def test_a_run_is_asked_about_what_it_was_trained_on(run: Path) -> None:
     result = succeed("audit", run, "--device", "cpu")
     assert names_in(run / "audit") == FILES
     audit = Audit.read(run / "audit")
-    assert audit.method == {
-        "predictions": "run",
-        "network": audit.method["network"],
-        "loss": "gce(q=0.7)",
-        "epochs": 12,
-        "noise": "symmetric:0.2",
-    }
+    method = {"predictions": "run", "loss": "gce(q=0.7)", "epochs": 12, "noise": "symmetric:0.2"}
+    assert method.items() <= audit.method.items()
     assert audit.data == "digits"
     true = load_digits().train.labels
     assert len(audit.findings) == len(true)
@@ -184,27 +169,14 @@ def refused_in_one_line(*arguments: str | Path) -> str:
     return ended.stderr
 
 
-TRAINS = {
-    "--folds": "3",
-    "--loss": "ce",
-    "--network": "cnn4",
-    "--epochs": "2",
-    "--batch-size": "8",
-    "--learning-rate": "0.1",
-    "--augmentation": "flip",
-    "--noise": "symmetric:0.2",
-    "--seed": "3",
-}
-
-
 def test_flags_of_a_training_are_refused_where_nothing_is_trained(
     run: Path, tmp_path: Path
 ) -> None:
     given = given_command(tmp_path)
-    for option in TRAINS.items():
-        for command, reason in ((("audit", run), "of a run"), (given, "with --probabilities")):
+    for option in (("--folds", "3"), ("--loss", "ce"), ("--epochs", "2"), ("--batch-size", "8")):
+        for command, reason in ((("audit", run), "a run"), (given, "--probabilities")):
             said = refused_in_one_line(*command, *option)
-            assert f"{option[0]}: nothing is trained for an audit {reason}" in said
+            assert f"{option[0]}: expected without {reason}" in said
 
 
 def test_what_cannot_be_audited_is_refused_in_one_line(
@@ -225,9 +197,11 @@ def test_what_cannot_be_audited_is_refused_in_one_line(
         "broken.npy: expected an array": [labels, "--probabilities", "broken.npy"],
         "--labels: ": [*command[1:], "--labels", "r.csv"],
         "--label: ": [*command[1:], "--label", "kind"],
-        f"--probabilities: {run} is a run": [run, "--probabilities", table],
-        f"--labels: {run} is a run": [run, "--labels", "r.csv"],
-        f"--label: {run} is a run": [run, "--label", "kind"],
+        "--probabilities: expected without a run": [run, "--probabilities", table],
+        "--labels: expected without a run": [run, "--labels", "r.csv"],
+        "--label: expected without a run": [run, "--label", "kind"],
+        "--class-names: expected with --prob": [labels, "--class-names", "a,b"],
+        "id: expected a table of": [*command[1:], "--id", "key"],
         "column": ["one.csv", "--label", "colour"],
         "nothing.csv": ["digits", "--labels", "nothing.csv"],
     }

@@ -53,18 +53,6 @@ def test_labels_and_predictions_may_be_in_any_file_and_matched_by_id() -> None:
     assert samples.cells(3) == [("key", "k3"), ("text", TEXTS[3]), ("label", WORDS[3])]
 
 
-def test_what_does_not_match_is_told() -> None:
-    given = ("labels.txt", "--probabilities", "p.csv")
-    for said, arguments in {
-        "none for a, b": (*given, "--class-names", "a,b"),
-        "--class-names: ": ("labels.txt", "--class-names", "a,b"),
-        "--id: ": ("labels.txt", "--id", "key"),
-        "id: expected a column of": (*given, "--id", "key"),
-    }.items():
-        assert said in refusal("audit", *arguments, "--output", "audit")
-        assert not Path("audit/audit.json").exists()
-
-
 def test_rows_that_were_left_out_are_told() -> None:
     command, array = ("audit", "labels.csv", "--output", "audit"), ("--probabilities", "p.npy")
     Path("review.csv").write_text("sample,label\nline 5,\n")

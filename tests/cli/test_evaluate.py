@@ -35,8 +35,6 @@ def test_the_accuracy_is_the_trainings_own(digits_run: Path) -> None:
     assert counted == pytest.approx(found["correct"])
     confused = [pair["n"] for pair in found["confusions"]]
     assert confused == sorted(confused, reverse=True)
-    assert all(pair["label"] != pair["predicted"] for pair in found["confusions"])
-    assert "learned from" not in printed(digits_run)
     found = measured(digits_run, "--split", "train")
     assert (found["n"], found["learned_from"]) == (1347, True)
     assert "validated on most of these" in printed(digits_run, "--split", "train")
@@ -59,15 +57,6 @@ def test_other_images_are_measured_by_the_names_of_their_classes(
     classes = measured(digits_run, "--data", path, "--split", "train")["classes"]
     assert classes[0]["accuracy"] is not None
     assert classes[1]["accuracy"] is None
-
-
-def test_mistakes_are_explained(digits_run: Path) -> None:
-    for option, value, meant in (
-        ("--split", "tests", "'test'"),
-        ("--format", "jso", "'json'"),
-        ("--data", "digit", "'digits'"),
-    ):
-        assert f"did you mean {meant}" in refusal("evaluate", digits_run, option, value)
 
 
 def embeddings(labels: np.ndarray, *, seed: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from made_images import make_image, write_images
 from PIL import Image
-from trained import labelproof, refusal, succeed
+from trained import labelproof, succeed
 
 
 def test_the_file_is_in_the_runs_folder_and_its_inputs_are_said(digits_run: Path) -> None:
@@ -76,14 +76,3 @@ def test_onnx_that_is_not_installed_says_how_to_get_it(
     result = labelproof("export", digits_run, "--output", tmp_path / "model.onnx")
     assert isinstance(result.exception, ImportError)
     assert "pip install 'labelproof[onnx]'" in str(result.exception)
-
-
-def test_a_folder_is_no_file_to_write(digits_run: Path, tmp_path: Path) -> None:
-    (tmp_path / "there").mkdir()
-    (tmp_path / "file").touch()
-    for output in (f"{tmp_path}/there", f"{tmp_path}/new/"):
-        refused = refusal("export", digits_run, "--output", output)
-        assert "--output: expected a file such as model.onnx" in refused
-    inside = refusal("export", digits_run, "--output", tmp_path / "file" / "model.onnx")
-    assert str(tmp_path / "file") in inside
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "there"]

@@ -10,9 +10,10 @@ QUICK = ("--network", "mlp(hidden=16,depth=1,batch_norm=true)", "--epochs", "2",
 NOISY = ("--noise", "symmetric:0.4", "--learning-rate", "0.1")
 
 
-def tune_digits(folder: Path, *arguments: str, trials: int = 3) -> Result:
+def tune(folder: Path, *arguments: str, trials: int = 3) -> Result:
+    table = write_things(folder / "my things.csv", label="sort")
     return labelproof(
-        *("tune", "digits", "--device", "cpu", "--batch-size", "64", "--trials", str(trials)),
+        *("tune", table, "--label", "sort", "--device", "cpu", "--trials", str(trials)),
         *("--output", folder / "tuning.json", *QUICK, *NOISY, *arguments),
     )
 
@@ -23,7 +24,7 @@ Printed = tuple[Path, Result]
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Printed:
     folder = tmp_path_factory.mktemp("tune")
-    return folder, tune_digits(folder)
+    return folder, tune(folder)
 
 
 def test_a_search_lists_its_trials_and_says_what_it_chose(finished: Printed) -> None:
@@ -34,17 +35,13 @@ def test_a_search_lists_its_trials_and_says_what_it_chose(finished: Printed) -> 
         shown = f"{trial['accuracy']:.2f}% ± {trial['standard_error']:.2f}  {trial['loss']}"
         assert shown in result.stdout
     assert f"Chosen: {kept['choice']}, which agrees with" in result.stdout
-    assert "guessing would with 10.0%" in result.stdout
-
-
-def next_words(result: Result) -> list[str]:
-    (line,) = [line for line in result.stdout.splitlines() if line.startswith("Next: ")]
-    return shlex.split(line.removeprefix("Next: "))
+    assert "guessing would with 33.3%" in result.stdout
 
 
 def test_the_next_command_trains_what_was_chosen(finished: Printed, tmp_path: Path) -> None:
-    words = next_words(finished[1])
-    assert words[:3] == ["labelproof", "fit", "digits"]
+    words = shlex.split(finished[1].stdout.partition("\nNext: ")[2])
+    assert words[:3] == ["labelproof", "fit", str(finished[0] / "my things.csv")]
+    assert words[words.index("--label") + 1] == "sort"
     words[words.index("--output") + 1] = str(tmp_path / "run")
     succeed(*words[1:], "--device", "cpu", "--no-audit")
     record = json.loads((tmp_path / "run" / "record.json").read_text())
@@ -56,28 +53,14 @@ def test_the_next_command_trains_what_was_chosen(finished: Printed, tmp_path: Pa
         assert record["configuration"][name] == same[name], name
 
 
-def test_another_search_is_refused_in_one_line(finished: Printed) -> None:
-    assert "seed: 1 there, 7 here" in str(tune_digits(finished[0], "--seed", "7").exception)
-
-
-def test_fresh_starts_anew(tmp_path: Path) -> None:
-    (tmp_path / "tuning.json").write_text("something else")
-    refused = tune_digits(tmp_path, trials=1)
-    assert "is not the file of a search" in str(refused.exception)
-    refused = tune_digits(tmp_path, "--fresh", trials=1)
-    assert "is not the file of a search" in str(refused.exception)
-    assert (tmp_path / "tuning.json").read_text() == "something else"
-    other = {"format": 0, "about": {}, "trials": []}
-    (tmp_path / "tuning.json").write_text(json.dumps(other))
-    result = tune_digits(tmp_path, "--fresh", trials=1)
+def test_another_search_is_refused_and_fresh_starts_anew(finished: Printed, tmp_path: Path) -> None:
+    assert "seed: 1 there, 7 here" in str(tune(finished[0], "--seed", "7").exception)
+    file = tmp_path / "tuning.json"
+    file.write_text("something else")
+    for fresh in ((), ("--fresh",)):
+        refused = tune(tmp_path, *fresh, trials=1)
+        assert "is not the file of a search" in str(refused.exception)
+        assert file.read_text() == "something else"
+    file.write_text(json.dumps({"format": 0, "about": {}, "trials": []}))
+    result = tune(tmp_path, "--fresh", trials=1)
     assert result.exit_code == 0, result.output
-
-
-def test_ones_own_data_leads_to_fit(tmp_path: Path) -> None:
-    table = write_things(tmp_path / "my things.csv", label="sort")
-    search = ("--label", "sort", "--epochs", "2", "--trials", "2", "--device", "cpu")
-    result = succeed("tune", table, *search, "--output", tmp_path / "tuning.json")
-    words = next_words(result)
-    assert words[:3] == ["labelproof", "fit", str(table)]
-    assert words[words.index("--label") + 1] == "sort"
-    assert words[words.index("--epochs") + 1] == "2"

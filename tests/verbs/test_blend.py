@@ -58,7 +58,7 @@ def test_a_frame_and_a_file_come_to_the_same(made: Path) -> None:
     table = plants()
     run, loaded = labelproof.fit(table, "kind"), labelproof.load_run(made / "run")
     assert isinstance(loaded.network, Blend)
-    assert "blend of " in repr(loaded)
+    assert "network: blend" in repr(loaded)
     inputs = table.drop(columns="kind")
     predicted = loaded.predict(inputs)
     pd.testing.assert_frame_equal(run.predict(inputs), predicted)

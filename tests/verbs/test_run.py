@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from made_images import write_images
 from trained import labelproof as command
-from trained import train_digits
+from trained import train_digits, write_things
 
 import labelproof
 from labelproof.data import load_digits
@@ -24,10 +24,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> labelproof.Run:
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table with a run on it beside it."""
-    file = tmp_path_factory.mktemp("table") / "fruit.csv"
-    sizes = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [2]], 100, axis=0)
-    frame = pd.DataFrame(sizes, columns=["width", "height"])
-    frame.assign(kind=np.repeat(["fig", "pear"], 100)).to_csv(file, index=False)
+    file = write_things(tmp_path_factory.mktemp("table") / "fruit.csv", 200, label="kind")
     options = ("--label", "kind", "--epochs", "20", "--no-audit", "--device", "cpu")
     result = command("fit", file, *options, "--output", file.with_name("run"))
     assert result.exit_code == 0, result.output
@@ -61,7 +58,7 @@ def test_images_are_predicted_from_arrays_datasets_and_files(
 
 def test_rows_are_predicted_by_the_columns_of_the_run(table: Path) -> None:
     run = labelproof.load_run(table.with_name("run"))
-    frame = pd.read_csv(table, usecols=["width", "height"]).iloc[:, ::-1]
+    frame = pd.read_csv(table).drop(columns="kind").iloc[:, ::-1]
     frame.index = pd.Index([f"fruit {row}" for row in range(200)])
     predicted = run.predict(frame)
     assert predicted.index.equals(frame.index)
@@ -79,7 +76,7 @@ def test_the_evaluation_is_what_the_command_prints(digits: labelproof.Run, table
     assert found.classes["n"].sum() == found.confusion.to_numpy().sum() == 450
     run = labelproof.load_run(table.with_name("run"))
     frame = pd.read_csv(table)
-    inputs, labels = frame[["width", "height"]], frame["kind"]
+    inputs, labels = frame.drop(columns="kind"), frame["kind"]
     for data in (frame, (inputs, labels), table):
         measured = run.evaluate(data, split="train")
         assert measured.n == 200

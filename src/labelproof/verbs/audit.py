@@ -26,8 +26,7 @@ from labelproof.models.blend import BLEND
 from labelproof.models.text import is_factory
 from labelproof.report.audit import write_audit_page
 from labelproof.tabular.run import blend_configuration, blend_rows, fit_blend, name_blend
-from labelproof.training.configuration import Configuration
-from labelproof.training.execution import StopRequest
+from labelproof.training import Configuration, StopRequest
 from labelproof.training.files import clear_litter, remove_folder
 from labelproof.training.provenance import MODEL, note_places
 from labelproof.training.run_folder import owning
@@ -165,21 +164,15 @@ def plan_audit(
     """Choose how labels are audited; what makes no sense together is refused. See `audit`."""
     file = labels if is_path(labels) else None
     request = Request(data, labels=file, progress=progress, **options)
-    reading, settings, reporter = request.reading, request.settings, request.reporter
-    of_run = isinstance(data, Run) or (is_path(data) and (Path(str(data)) / MODEL).exists())
+    reading, reporter, network = request.reading, request.reporter, request.settings.get("network")
     training = {"folds": folds, "loss": request.loss, "drop": reading.drop, "group": reading.group}
-    training |= settings
+    training |= request.settings
     columns = {"label": reading.label, "labels": reading.labels}
-    if probabilities is None:
-        matching = {"class_names": class_names, "id": id}
-        _refuse(matching, "expected with --probabilities, got it without")
-    if of_run:
-        network = settings.get("network")
+    if isinstance(data, Run) or (is_path(data) and (Path(str(data)) / MODEL).exists()):
         if network is not None and is_factory(network):
             del training["network"]  # it allows the run's own code
-        _refuse(training, "nothing is trained for an audit of a run")
-        _refuse({"probabilities": probabilities}, f"{data} is a run, which predicts itself")
-        _refuse(columns, f"{data} is a run, which knows the labels it was trained on")
+        training |= {"probabilities": probabilities, "class_names": class_names, "id": id}
+        _refuse(training | columns, f"expected without a run, which has its own, and {data} is one")
 
         def find() -> Audit:
             run: Any = data
@@ -189,14 +182,14 @@ def plan_audit(
             return run.audit(human_labels=request.human, data_root=reading.root, progress=reporter)
 
     elif probabilities is not None:
-        computing = {name: getattr(request, name) for name in ("workers", "image_memory")}
-        computing["device"] = None if request.device == "auto" else request.device
-        computing["human_labels"] = request.human
-        _refuse(training | computing, "nothing is trained for an audit with --probabilities")
+        training |= {name: getattr(request, name) for name in ("workers", "image_memory")}
+        training["device"] = None if request.device == "auto" else request.device
+        training["human_labels"] = request.human
+        if _holds_labels_alone(data):
+            training |= columns
+        _refuse(training, "expected without --probabilities, for which nothing is trained")
         if data is None and labels is None:
             raise ValueError("labels: expected with probabilities and without data, got none")
-        if is_path(data) and _holds_labels_alone(str(data)):
-            _refuse(columns, f"{data} is taken for the labels themselves")
 
         def find() -> Audit:
             place, read = "labels", labels
@@ -209,6 +202,7 @@ def plan_audit(
     elif data is None:
         raise ValueError("data: expected what is to be audited, or labels and probabilities")
     else:
+        _refuse({"class_names": class_names, "id": id}, "expected with --probabilities")
         return CrossValidationPlan(request, output, folds=folds, fresh=fresh)
     return AuditPlan(output, find, fresh=fresh, reporter=reporter)
 
@@ -262,35 +256,35 @@ class AuditPlan:
     def run(self) -> Audit:
         """Judge the labels and keep what was found, in place of an earlier audit."""
         found = self.find()
-        if self.kept:
-            keep_audit(self.folder, found, self.reporter, fresh=self.fresh)
-            self.reporter.say(describe_audit(found, self.folder))
+        with owning(self.folder):
+            if self.fresh:
+                remove_audit(self.folder)
+            found.write(self.folder)
+            self.tell(found)
         return found
 
-
-def keep_audit(folder: Path, found: Audit, reporter: Reporter, *, fresh: bool = False) -> None:
-    """Write an audit and its page into a folder."""
-    with owning(folder):
-        if fresh:
-            remove_audit(folder)
-        found.write(folder)
-        write_page(folder, found, reporter)
+    def tell(self, found: Audit) -> None:
+        """Write the page, and say what was found."""
+        if self.kept:
+            write_page(self.folder, found, self.reporter)
+            self.reporter.say(describe_audit(found, self.folder))
 
 
-def _holds_labels_alone(path: str) -> bool:
-    """Whether a path is a file of labels, with nothing to look at.
+def _holds_labels_alone(data: Any) -> bool:
+    """Whether data are a file of labels, with nothing to look at.
 
     >>> _holds_labels_alone("labels.txt"), _holds_labels_alone("photos")
     (True, False)
     """
-    place = Path(path).expanduser()
+    place = Path(data if is_path(data) else "").expanduser()
     return place.suffix.lower() in (".npy", ".txt") and not place.is_dir()
 
 
 def _read_given(request: Request, *, by_position: bool) -> Dataset | Any:
     """The labels that someone else's predictions are about: a dataset, or labels alone."""
-    data, reading = request.data, request.reading
-    if isinstance(data, str | os.PathLike) and _holds_labels_alone(os.fspath(data)):
+    data: Any = request.data
+    reading = request.reading
+    if _holds_labels_alone(data):
         return read_labels(Path(data).expanduser())
     if isinstance(data, Dataset | tuple):
         return read_data(data, reading)
@@ -333,10 +327,10 @@ class CrossValidationPlan(AuditPlan):
         self.configuration = configuration
         self.folds = _choose_folds(folds, dataset.train)
         request.reporter.say(describe_plan(dataset, configuration, self.folds))
-        super().__init__(output, self._cross_validate, fresh=fresh, reporter=request.reporter)
+        super().__init__(output, self._judge, fresh=fresh, reporter=request.reporter)
 
     def check(self) -> None:
-        """What is trained there already is resumed; see `_cross_validate`."""
+        """What is trained there already is resumed; see `_judge`."""
 
     def run(self) -> Audit:
         """Train the networks that are not finished, and conclude from what they say."""
@@ -344,9 +338,7 @@ class CrossValidationPlan(AuditPlan):
             if self.fresh:
                 remove_audit(self.folder)
             found = self.find()
-            if self.kept:
-                write_page(self.folder, found, self.reporter)
-                self.reporter.say(describe_audit(found, self.folder))
+            self.tell(found)
         dataset = self.request.dataset
         if self.configuration.noise != "none" and dataset.clean:
             self.reporter.say(describe_rehearsal(found, dataset.train.labels))
@@ -384,7 +376,8 @@ class CrossValidationPlan(AuditPlan):
         seen = len(self.request.dataset.train) * (self.folds - 1) * self.configuration.epochs
         return f"{roughly(pace.seconds(seen))} on cpu, by its first steps"
 
-    def _cross_validate(self) -> Audit:
+    def _judge(self) -> Audit:
+        """Train what is not finished; the folder has the answer when this returns."""
         folder, configuration, request = self.folder, self.configuration, self.request
         attempts = self._resume()
         places = note_places(configuration.data, request.reading.labels, folder)
@@ -409,10 +402,8 @@ class CrossValidationPlan(AuditPlan):
             with StopRequest() as stop:
                 predictions, method = self._train(configuration, attempts, stop)
         method = {"predictions": "cross-validation", **method}
-        place, reading = request.place, request.reading
-        found = judge(
-            request.dataset, predictions, configuration, method, place=place, reading=reading
-        )
+        place = {"place": request.place, "reading": request.reading}
+        found = judge(request.dataset, predictions, configuration, method, **place)
         found.write(folder)
         _remove_runs(folder)
         return found

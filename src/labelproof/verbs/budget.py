@@ -12,9 +12,7 @@ import numpy as np
 
 from labelproof.data.labels_file import select_samples
 from labelproof.data.notices import count
-from labelproof.training.configuration import Configuration
-from labelproof.training.examples import choose_examples
-from labelproof.training.runner import Job, train_runs
+from labelproof.training import Configuration, Job, choose_examples, train_runs
 from labelproof.verbs.inputs import Request
 from labelproof.verbs.summaries import roughly
 

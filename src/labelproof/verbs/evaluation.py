@@ -15,19 +15,18 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from labelproof.data.arrays import load_arrays
-from labelproof.data.dataset import Dataset, Split
+from labelproof.data import Dataset, Split, load_arrays, load_dataset, load_table
 from labelproof.data.duplicates import find_duplicates
 from labelproof.data.images import ImageFiles, OnError
 from labelproof.data.labels_file import relabel
-from labelproof.data.load import ARRAYS, Reading, load_dataset
+from labelproof.data.load import ARRAYS, Reading
 from labelproof.data.notices import readable
 from labelproof.data.published import is_known
-from labelproof.data.table import is_table, load_table
+from labelproof.data.table import is_table
 from labelproof.fitting.attempts import read_attempts
 from labelproof.intervals import wilson_interval
 from labelproof.noise import parse_noise
-from labelproof.ranges import suggest
+from labelproof.ranges import choose
 from labelproof.training.examples import choose_examples
 from labelproof.training.provenance import find_again, fingerprint, places_of, read_note
 from labelproof.training.trained_network import TrainedNetwork
@@ -46,7 +45,6 @@ class Evaluation:
         split: Which part of them was measured.
         place: The same for a person: the data and, where there are several, the part.
         what: `"images"` or `"rows"`.
-        clean: Whether the labels are known to be right.
         class_names: The run's classes.
         counts: How often a label, the row, is predicted as a class, the column, `(C, C)`.
         learned_from: Whether the run has learned from most of these samples; `None` where that
@@ -61,7 +59,6 @@ class Evaluation:
     split: str
     place: str
     what: str
-    clean: bool
     class_names: tuple[str, ...]
     counts: NDArray[np.int64]
     learned_from: bool | None = None
@@ -165,22 +162,22 @@ def evaluate_run(
         dataset = relabel(dataset, name or "table", labels, few_classes=True)
     if given and split == "test" and "test" not in dataset.splits:
         split = "train"  # all there is in a file that was made to measure on
-    _check(run, dataset, split)
+    choose(f"split (of {dataset.name}; --data names other data)", split, tuple(dataset.splits))
     chosen, classes = dataset.splits[split], len(run.description.class_names)
     predicted = torch.cat([logits.argmax(dim=1) for logits in run.logits(chosen.images)]).numpy()
     cells = np.bincount(chosen.labels * classes + predicted, minlength=classes * classes)
-    own = name is not None and trained_on.is_at(name)
-    other = own and name is not None and trained_on.differs(dataset, name)
-    if other and not given:
-        warnings.warn(
-            f"{readable(name or '')}: not what {run.folder} was trained on: its labels, files or "
-            "rows have changed since, or it is another of the same name; name what is measured on "
-            "with --data PATH",
-            stacklevel=3,
-        )
-    learned: bool | None = None if other else split == "train"
-    among = None
-    if not own:
+    among, learned = None, split == "train"
+    if name is not None and trained_on.is_at(name):
+        if trained_on.differs(dataset, name):
+            learned = None
+        if learned is None and not given:
+            warnings.warn(
+                f"{readable(name)}: not what {run.folder} was trained on: its labels, files or "
+                "rows have changed since, or it is another of the same name; name what is "
+                "measured on with --data PATH",
+                stacklevel=3,
+            )
+    else:
         among = trained_on.count(chosen)
         # Some rows of a table are the same by chance.
         partly = dataset.tabular and among is not None and 0 < among < len(chosen)
@@ -195,7 +192,6 @@ def evaluate_run(
         split=split,
         place=readable(name or dataset.name) if alone else f"{dataset.name}, {split}",
         what="rows" if dataset.tabular else "images",
-        clean=dataset.clean,
         class_names=run.description.class_names,
         counts=cells.reshape(classes, classes),
         learned_from=learned,
@@ -226,21 +222,6 @@ def _read(
     return load_dataset(data, root=root, on_error=on_error, label=label, few_classes=True)
 
 
-def _check(run: TrainedNetwork, dataset: Dataset, split: str) -> None:
-    if split not in dataset.splits:
-        raise ValueError(
-            f"split: expected one of {', '.join(dataset.splits)}, which {dataset.name} has, got "
-            f"{split!r}{suggest(split, list(dataset.splits))}; --split train measures on what the "
-            "run was trained on, --data PATH on data that are new to it"
-        )
-    if run.tabular != dataset.tabular:
-        kinds = ("images", "rows of a table")
-        raise ValueError(
-            f"data: expected {kinds[run.tabular]}, as the run was trained on, {dataset.name} has "
-            f"{kinds[dataset.tabular]}"
-        )
-
-
 class TrainingData:
     """What a run was trained on, as its folder tells."""
 
@@ -256,33 +237,24 @@ class TrainingData:
 
     def find(self) -> str:
         """Where the data are: a path that is there, or a dataset's name."""
-        data, folder = self.run.configuration.data, self.run.folder
-        if is_known(data):
-            return data
-        noted = None if self.attempts is None else self.attempts.places.get("data")
-        found = find_again(data, folder, noted)
-        if found is not None:
-            return found
-        if not noted and not Path(data).suffix and Path(data).name == data:
-            return data  # a name that was mistyped, or no place at all: whoever loads it explains
-        looked = " and ".join(readable(place) for place in places_of(data, folder, noted))
-        raise FileNotFoundError(
-            f"{readable(data)}: {folder} was trained on it, and it is not there any more (looked "
-            f"for {looked}); start this from where it is now, or name that with --data PATH"
-        )
+        data = self.run.configuration.data
+        return data if is_known(data) else self._find(data, "data")
 
     def find_labels(self) -> Path | None:
         """The file that the run took its labels from; `None` if they are the data's own."""
         labels = self.asked.get("labels")
-        if self.attempts is None or not isinstance(labels, str):
-            return None
-        found = find_again(labels, self.run.folder, self.attempts.places.get("labels"))
-        if found is None or not Path(found).is_file():
-            raise FileNotFoundError(
-                f"the run learned from the labels of {readable(labels)}, which is not there from "
-                "here; start this from where it is, or name that with --labels"
-            )
-        return Path(found)
+        return Path(self._find(labels, "labels")) if isinstance(labels, str) else None
+
+    def _find(self, path: str, kind: str) -> str:
+        noted = None if self.attempts is None else self.attempts.places.get(kind)
+        found = find_again(path, self.run.folder, noted)
+        if found is not None:
+            return found
+        looked = " and ".join(map(readable, places_of(path, self.run.folder, noted)))
+        raise FileNotFoundError(
+            f"{readable(path)}: {self.run.folder} was trained on it, and it is not there any more "
+            f"(looked for {looked}); start this from where it is now, or name it with --{kind} PATH"
+        )
 
     def reading(self, labels: Path | None) -> Reading:
         """How the run read its data, with the file of its labels where that is now."""
@@ -293,9 +265,6 @@ class TrainingData:
         """Whether a path or name is that of these data."""
         try:
             own = self.find()
-        except FileNotFoundError:
-            own = self.run.configuration.data
-        try:
             return place == own or Path(place).samefile(own)
         except OSError:
             return False

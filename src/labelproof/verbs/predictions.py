@@ -54,14 +54,14 @@ def predict_paths(
 
     All tables are read, and all images found, before this returns.
     """
-    if identify is not None and identify.strip().casefold() in _OWN:
-        raise ValueError(
-            f"--id: expected a column that is called otherwise than those of predictions "
-            f"({', '.join(_OWN)}), got {identify.strip()!r}; rename it in the table"
-        )
-    for path in paths:
-        if identify is not None and path.exists() and not is_table(path):
-            raise ValueError(f"--id: expected with tables, got it for {path}")
+    if identify is not None:
+        identify = identify.strip()
+        others = [str(path) for path in paths if path.exists() and not is_table(path)]
+        if others or identify.casefold() in _OWN:
+            raise ValueError(
+                f"--id: expected a column of tables that is not called {', '.join(_OWN)}, got "
+                f"{identify!r} of {few(others or list(map(str, paths)))}"
+            )
     if run.tabular:
         # All files are read before the first answer, so that nothing is said about half of them.
         read = [_read_rows(run, path, identify, on_error) for path in paths]
@@ -77,11 +77,9 @@ def predict_data(
     if isinstance(data, str | os.PathLike):
         path = Path(data).expanduser()
         table = pd.concat(list(predict_paths(run, [path], on_error=on_error)), ignore_index=True)
-        if "row" in table:
-            return table.drop(columns="path").set_index("row")
-        if "index" in table:
-            return table.drop(columns="path").astype({"index": int}).set_index("index")
-        return table.set_index("path")
+        column = next(name for name in ("row", "index", "path") if name in table)
+        table = table.set_index(column).drop(columns="path", errors="ignore")
+        return table.set_axis(table.index.astype(int)) if column == "index" else table
     if isinstance(data, Dataset):
         split = data.splits.get("test", data.train)
         places = None if split.places is None else list(split.places)
@@ -122,7 +120,7 @@ def _read_rows(
     places: dict[str, Sequence[str]] = {"path": [place] * len(rows), "row": list(row_names(table))}
     if identify is not None:
         column = find_column(table.columns, identify, place=place, argument="id")
-        places[identify.strip()] = as_text(table[column]).tolist()
+        places[identify] = as_text(table[column]).tolist()
     return rows, places
 
 
@@ -188,11 +186,9 @@ def find_images(
         found.append(_images_at(path, shape, identify))
     files = [image for images, _ in found for image in images if isinstance(image, str)]
     examine_images([file for file in files if os.path.isfile(file)], full=False)
-    names = [identify.strip()] if identify is not None else []
-    columns = [each for each in ("path", "index", "row") if any(each in t for _, t in found)]
-    return [
-        (images, places.reindex(columns=columns + names, fill_value="")) for images, places in found
-    ]
+    kinds = ("path", "index", "row", identify)
+    columns = [each for each in kinds if each and any(each in places for _, places in found)]
+    return [(images, places.reindex(columns=columns, fill_value="")) for images, places in found]
 
 
 def _images_at(path: Path, shape: tuple[int, ...], identify: str | None) -> Found:
@@ -208,10 +204,8 @@ def _images_at(path: Path, shape: tuple[int, ...], identify: str | None) -> Foun
             file or UnreadableImageError(f"{place}: {row}: names no image")
             for row, file, _ in listed
         ]
-        places = pd.DataFrame(
-            [(readable(file), row, name) for row, file, name in listed],
-            columns=["path", "row", "id" if identify is None else identify.strip()],
-        )
+        rows = [(readable(file), row, name) for row, file, name in listed]
+        places = pd.DataFrame(rows, columns=["path", "row", identify])
     else:
         images = [str(path)]
         if path.is_dir():

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from labelproof.audit.folder import REVIEW, Audit, find_audit
-from labelproof.audit.samples import Samples, open_samples
+from labelproof.audit.samples import open_samples
 from labelproof.data.notices import count, notice, readable
 from labelproof.ranges import within
 from labelproof.report.audit_words import export_name, remark
@@ -60,7 +60,10 @@ def review(
     check_installed()
     with owning(place), Decisions(place / REVIEW) as decisions:
         with reporter.reading(), reporter.working("Reading the data"):
-            samples = _open(audit if data is None else replace(audit, data=data))
+            try:
+                samples = open_samples(audit if data is None else replace(audit, data=data))
+            except FileNotFoundError as error:
+                raise FileNotFoundError(f"{error}; --data says where the data are now") from None
             vanished = int((samples.audit.index < 0).sum()) if samples.kind != "unknown" else 0
             if vanished:
                 notice(f"{count(vanished, 'sample')} changed or gone since the audit, not shown")
@@ -126,13 +129,6 @@ def _check_export(file: Path) -> None:
             f"--export: expected a new file such as reviewed.csv, or an earlier export; {file} is "
             "no earlier export"
         )
-
-
-def _open(audit: Audit) -> Samples:
-    try:
-        return open_samples(audit)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"{error}; --data says where the data are now") from None
 
 
 def _end(standing: Review, folder: Path, place: Path) -> str:

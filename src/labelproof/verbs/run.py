@@ -28,13 +28,7 @@ from labelproof.training.record import RECORD
 from labelproof.training.run_folder import METRICS
 from labelproof.training.trained_network import TrainedNetwork, load_network
 from labelproof.verbs.evaluation import Evaluation, TrainingData, evaluate_run
-from labelproof.verbs.inputs import (
-    LabelledData,
-    TemporaryFolder,
-    data_place,
-    name_data,
-    read_data,
-)
+from labelproof.verbs.inputs import LabelledData, TemporaryFolder, data_place, name_data, read_data
 from labelproof.verbs.predictions import NewData, predict_data
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
 
@@ -174,9 +168,6 @@ class Run(TrainedNetwork):
             "loss": self.configuration.loss,
             "epochs": f"{self.epochs} of {self.configuration.epochs}",
         }
-        if self.blended and self.record is not None:
-            classifier = name_blend(self.record.candidates)
-            facts = {"data": self.configuration.data, "classifier": classifier}
         curve = {} if self.record is None else self.record.curve
         for name in ("validation_accuracy", "test_accuracy"):
             if name in curve:

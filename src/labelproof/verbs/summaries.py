@@ -27,14 +27,11 @@ from labelproof.report.audit_words import (
     remark,
 )
 from labelproof.tabular.run import name_blend
-from labelproof.training.configuration import Configuration
-from labelproof.training.record import RunRecord
+from labelproof.training import Configuration, RunRecord
 from labelproof.training.run_folder import PREDICTIONS
 
 _NAMED = 3
 """Classes that are named, the largest."""
-_HANDFUL = 20
-"""Samples below which a class is named, too, if it is the smallest."""
 
 
 def stem_of(data: str, labels: str | os.PathLike[str] | None = None) -> str:
@@ -64,17 +61,11 @@ def describe_data(dataset: Dataset) -> str:
     >>> describe_data(load_digits())
     'Data: 1,347 images, 10 classes (3 137, 1 136, 4 136 and 7 more)'
     """
-    labels = np.bincount(dataset.train.labels, minlength=dataset.num_classes)
-    pairs = sorted(
-        zip(labels.tolist(), dataset.class_names, strict=True), key=lambda pair: -pair[0]
-    )
-    sizes = [f"{name} {size:,}" for size, name in pairs]
+    sizes = np.bincount(dataset.train.labels, minlength=dataset.num_classes)
+    order = np.argsort(-sizes, kind="stable")
+    largest = few([f"{dataset.class_names[each]} {sizes[each]:,}" for each in order], shown=_NAMED)
     classes = count(dataset.num_classes, "class", "classes")
-    # Of a class with a handful of samples little can be learned, and less be told.
-    hidden = len(pairs) > _NAMED and pairs[-1][0] < _HANDFUL
-    rare = f"; fewest: {readable(sizes[-1])}" if hidden else ""
-    size = count(len(dataset.train), what(dataset))
-    told = f"Data: {size}, {classes} ({few(sizes, shown=_NAMED)}{rare})"
+    told = f"Data: {count(len(dataset.train), what(dataset))}, {classes} ({largest})"
     if dataset.group is None or dataset.train.groups is None:
         return told
     groups = count(len(np.unique(dataset.train.groups)), "group")
@@ -125,13 +116,6 @@ def describe_fit(
         f"Accuracy: {accuracy:.1f}% on {count(held, f'held-out {labelled}')} "
         f"(95% interval: {low:.1f}% to {high:.1f}%); wrong labels count as errors."
     ]
-    if record.noise_rate:
-        # Only of what was made wrong on purpose it is known how much it is.
-        wrong = 100 * record.noise_rate
-        lines.append(
-            f"Rehearsal: {wrong:.0f}% of the labels were changed; predictions that are always "
-            f"right would agree with about {100 - wrong:.0f}%."
-        )
     if audit is not None:
         agreed = audit.agreement.value
         lines += [f"Labels: {finding(audit.findings, seen=audit.seen, agreed=agreed)}"]

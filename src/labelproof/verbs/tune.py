@@ -11,12 +11,9 @@ from typing import Any
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
-from labelproof.data.notices import count
 from labelproof.fitting.recipe import choose_recipe
 from labelproof.losses.names import LOSS_FILES, VERSION
-from labelproof.training.configuration import Configuration
-from labelproof.training.execution import StopRequest
-from labelproof.training.runner import Event
+from labelproof.training import Configuration, Event, StopRequest
 from labelproof.tuning.search import Search, count_folds
 from labelproof.tuning.search import tune as run_trials
 from labelproof.tuning.trial import Trial, remove_journal
@@ -100,8 +97,9 @@ def tune(
         (['ce', 'gce(q=0.7)'], 'mlp(hidden=8)')
     """
     given = dict(locals())
-    of_search = ("trials", "losses", "folds", "seconds", "prune", "at_once", "output", "fresh")
-    for name in ("settings", *of_search):
+    names = ("trials", "losses", "folds", "seconds", "prune", "at_once")
+    searched = {name: given.pop(name) for name in names}
+    for name in ("settings", "output", "fresh"):
         del given[name]
     request = Request(**given, **settings)
     reporter, settings = request.reporter, request.settings
@@ -116,13 +114,8 @@ def tune(
         found = search(
             dataset,
             recipe,
-            trials=trials,
-            folds=folds,
-            at_once=at_once,
-            seconds=seconds,
+            **searched,
             execution=request.execution,
-            losses=losses,
-            prune=prune,
             file=file,
             stop=stop,
             reporter=reporter,
@@ -179,27 +172,13 @@ def describe(found: Search, *, num_classes: int) -> str:
         why = f": {trial.why}" if trial.why else ""
         ended = "" if state == "complete" else f"  ({state}{why})"
         lines.append(f"{_measured(trial):>15}  {trial.text}{ended}")
-    choice = found.choice
-    if choice is None:
-        return "\n".join([*lines, "", "Chosen: nothing, for no run was finished."])
-    lines += [
-        "",
-        f"Chosen: {choice.text}, which agrees with {_measured(choice)} of the labels held out; "
-        f"guessing would with {100 / num_classes:.1f}%.",
-    ]
-    plain = next((trial for trial in found.tried if trial.loss == "ce"), None)
-    if plain is not None and plain is not choice and plain.accuracy is not None:
-        lines.append(f"Plain cross entropy agrees with {_measured(plain)}.")
-    limit = (choice.accuracy or 0.0) - (choice.standard_error or 0.0)
-    close = sum(
-        trial is not choice and trial.state == "complete" and (trial.accuracy or 0.0) >= limit
-        for trial in found.tried
-    )
-    if close:
-        lines.append(
-            f"{count(close, 'other setting')} came within that error of it: between those the "
-            "choice may be chance, and costs little."
+    said = "nothing, for no run was finished."
+    if found.choice is not None:
+        said = (
+            f"{found.choice.text}, which agrees with {_measured(found.choice)} of the labels held "
+            f"out; guessing would with {100 / num_classes:.1f}%."
         )
+    lines += ["", f"Chosen: {said}"]
     return "\n".join(lines)
 
 
