@@ -21,7 +21,7 @@ def made(
     trial = Trial(number, loss, "start", rows=list(rows), epochs=epochs, state=state)
     for fold, curve in enumerate(accuracies):
         for accuracy in curve:
-            trial.add(fold, {"validation_accuracy": accuracy, "predicted_classes": 9.5})
+            trial.add(fold, accuracy)
         if len(curve) == epochs:
             trial.finished.append(fold)
     return trial

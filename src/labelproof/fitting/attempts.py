@@ -42,8 +42,9 @@ class Attempts:
     l1: float = 0.0
 
     def configure(self, configuration: Configuration) -> Configuration:
-        """The same run with what is in use."""
-        return replace(configuration, loss=self.loss, **penalty(self.l1))
+        """The same run with what is in use, on the data by the path that it was begun with."""
+        data = self.asked.get("data", configuration.data)
+        return replace(configuration, loss=self.loss, data=data, **penalty(self.l1))
 
     def write(self, folder: Path, name: str = ATTEMPTS) -> None:
         """Keep it in a run's folder."""

@@ -133,12 +133,8 @@ def hopeless(trial: Trial, others: Sequence[Trial]) -> str | None:
     so all of them are measured on the same examples. It has to be below their median, and also
     below the best of them by more than the standard error of a difference on so few examples.
     """
-    curve = trial.curves.get(0, {}).get("validation_accuracy", [])
-    complete = [
-        other.curves[0]["validation_accuracy"]
-        for other in others
-        if other.state == "complete" and 0 in other.curves
-    ]
+    curve = trial.curves.get(0, [])
+    complete = [other.curves[0] for other in others if other.state == "complete"]
     at = len(curve)
     through = at == trial.epochs and len(trial.rows) == 1  # nothing is left to save
     if at < _WARM_UP * trial.epochs or through or len(complete) < _FREE:

@@ -321,7 +321,7 @@ class Course:
         """Take in what happened to a run; the trial, when it is over with that."""
         trial, fold, watch = self.active[event.job]
         if event.kind == "epoch":
-            trial.add(fold, event.value)
+            trial.add(fold, event.value["validation_accuracy"])
             self._judge(event.job, trial, fold, watch.look(event.value))
             return None
         if event.kind in ("started", "notice"):

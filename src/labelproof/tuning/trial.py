@@ -52,14 +52,14 @@ class Trial:
         origin: Where it comes from: `start`, `asked` for, `search` or `back-off`.
         state: One of `STATES`.
         why: What was seen when it was abandoned.
-        curves: For each fold that was trained, or begun, its metrics by name, one for each epoch.
+        curves: For each fold that was trained, or begun, its accuracy after each epoch.
         finished: The folds that were trained to the end.
         rows: How many examples each fold validates on.
         epochs: Of a whole run.
 
     Example:
         >>> trial = Trial(0, "gce(q=0.7)", "start", rows=[400], epochs=1)
-        >>> trial.add(0, {"validation_accuracy": 50.0, "predicted_classes": 9.5})
+        >>> trial.add(0, 50.0)
         >>> trial.finished.append(0)
         >>> trial.accuracy, trial.standard_error
         (50.0, 2.5)
@@ -72,7 +72,7 @@ class Trial:
     epochs: int
     state: str = "waiting"
     why: str = ""
-    curves: dict[int, dict[str, list[float]]] = field(default_factory=dict)
+    curves: dict[int, list[float]] = field(default_factory=dict)
     finished: list[int] = field(default_factory=list)
     l1: float = 0.0
 
@@ -88,15 +88,14 @@ class Trial:
     @property
     def trained(self) -> int:
         """Epochs of all folds together."""
-        return sum(len(curve["validation_accuracy"]) for curve in self.curves.values())
+        return sum(len(curve) for curve in self.curves.values())
 
     @property
     def accuracy(self) -> float | None:
         """By the noisy labels of all finished folds, in percent; `None` before the first."""
         if not self.finished:
             return None
-        curves = [self.curves[fold]["validation_accuracy"] for fold in self.finished]
-        scores = [settled(curve, epochs=self.epochs) for curve in curves]
+        scores = [settled(self.curves[fold], epochs=self.epochs) for fold in self.finished]
         return float(np.average(scores, weights=[self.rows[fold] for fold in self.finished]))
 
     @property
@@ -111,11 +110,9 @@ class Trial:
         share = min(max(accuracy / 100, 0.5 / rows), 1 - 0.5 / rows)
         return 100 * math.sqrt(share * (1 - share) / rows)
 
-    def add(self, fold: int, metrics: Mapping[str, float]) -> None:
+    def add(self, fold: int, accuracy: float) -> None:
         """Take in an epoch of a fold."""
-        curve = self.curves.setdefault(fold, {"validation_accuracy": [], "predicted_classes": []})
-        for name, values in curve.items():
-            values.append(round(metrics[name], 4))
+        self.curves.setdefault(fold, []).append(round(accuracy, 4))
 
     def forget_begun(self) -> None:
         """Drop the curves of unfinished folds, which start over."""
@@ -130,7 +127,7 @@ class Trial:
     def from_values(cls, values: Mapping[str, Any]) -> Trial:
         """The trial that `as_values` describes."""
         plain = {name: value for name, value in values.items() if name not in _FOLLOWING}
-        plain["curves"] = {int(fold): dict(curve) for fold, curve in values["curves"].items()}
+        plain["curves"] = {int(fold): list(curve) for fold, curve in values["curves"].items()}
         return cls(**plain)
 
 
@@ -152,7 +149,7 @@ def choose_trial(trials: Sequence[Trial]) -> Trial | None:
     >>> trial = Trial(0, "ce", "start", rows=[100], epochs=1)
     >>> choose_trial([trial]) is None
     True
-    >>> trial.add(0, {"validation_accuracy": 50.0, "predicted_classes": 9.0})
+    >>> trial.add(0, 50.0)
     >>> trial.finished.append(0)
     >>> choose_trial([trial]).accuracy
     50.0
@@ -161,7 +158,7 @@ def choose_trial(trials: Sequence[Trial]) -> Trial | None:
     return rank(able)[0] if able else None
 
 
-_FORMAT = 2
+_FORMAT = 3
 
 
 class OtherSearchError(ValueError):

@@ -28,7 +28,7 @@ from labelproof.report.audit import write_audit_page
 from labelproof.tabular.run import blend_configuration, blend_rows, fit_blend, name_blend
 from labelproof.training import Configuration, StopRequest
 from labelproof.training.files import clear_litter, remove_folder
-from labelproof.training.provenance import MODEL, note_places
+from labelproof.training.provenance import MODEL
 from labelproof.training.run_folder import owning
 from labelproof.verbs.budget import time_steps
 from labelproof.verbs.inputs import (
@@ -380,8 +380,7 @@ class CrossValidationPlan(AuditPlan):
         """Train what is not finished; the folder has the answer when this returns."""
         folder, configuration, request = self.folder, self.configuration, self.request
         attempts = self._resume()
-        places = note_places(configuration.data, request.reading.labels, folder)
-        attempts.places = attempts.places or places
+        attempts.places = request.places(folder)
         if (folder / AUDIT).exists():
             kept = Audit.read(folder)
             self.reporter.say("Finished before, and not trained again; --fresh trains it anew:")
@@ -392,9 +391,7 @@ class CrossValidationPlan(AuditPlan):
             if (found.data, dict(found.options)) != (kept.data, dict(kept.options)):
                 found.write(folder)
             return found
-        # The networks that are there know the data by the path that they were begun with.
-        begun = attempts.asked.get("data", configuration.data)
-        configuration = replace(attempts.configure(configuration), data=begun)
+        configuration = attempts.configure(configuration)
         if self.configuration.network == BLEND:
             attempts.write(folder, SETTINGS)
             predictions, method = self._blend(configuration)

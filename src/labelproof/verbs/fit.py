@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from labelproof.npz import read_npz
 from labelproof.ranges import within
 from labelproof.tabular.run import blend_configuration, train_blend
 from labelproof.training import Configuration, Job, RunRecord, StopRequest, choose_examples
-from labelproof.training.provenance import MODEL, note_places
+from labelproof.training.provenance import MODEL
 from labelproof.training.record import RECORD
 from labelproof.training.run_folder import PREDICTIONS, SEARCH, RunFolder, owning, refuse_file
 from labelproof.tuning.space import DEFAULT_TRIALS
@@ -31,7 +30,6 @@ from labelproof.verbs.inputs import (
     LabelledData,
     Request,
     choose_folder,
-    name_data,
     refuse_foreign,
     take_over,
 )
@@ -186,13 +184,8 @@ class FitPlan:
         folder, execution = self.folder, self.request.execution
         take_over(folder, execution, fresh=self.fresh)
         attempts = go_on(folder, self.asked, self.configuration.loss)
-        before, labels = attempts.places, self.request.reading.labels
-        attempts.places = note_places(name_data(self.request.data), labels, folder)
-        if not self.request.named:
-            attempts.places.pop("data", None)
-        # A run that is there knows the data by the path that it was begun with.
-        begun = attempts.asked.get("data", self.configuration.data)
-        configuration = replace(attempts.configure(self.configuration), data=begun)
+        before, attempts.places = attempts.places, self.request.places(folder)
+        configuration = attempts.configure(self.configuration)
         record, kept, prepared = RunFolder(folder).record(configuration), None, self.dataset
         if record is not None:
             self._check_whole()

@@ -27,7 +27,7 @@ from labelproof.fitting.pixels import bring_to_size
 from labelproof.training import Configuration, Execution, choose_execution
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.files import is_litter
-from labelproof.training.provenance import MODEL, fingerprint
+from labelproof.training.provenance import MODEL, fingerprint, note_places
 from labelproof.training.record import RECORD
 from labelproof.training.run_folder import ATTEMPTS, LOCK, SEARCH, owning, remove_run
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
@@ -140,6 +140,11 @@ class Request:
         """By what an earlier result is known to be of the same settings and data."""
         same = {"fingerprint": fingerprint(self.dataset)}
         return {**configuration.as_values(), **self.reading.as_values(), **more, **same}
+
+    def places(self, folder: Path) -> dict[str, dict[str, str]]:
+        """Where data and labels are, as the folder of a run notes it."""
+        places = note_places(self.called, self.reading.labels, folder)
+        return {name: place for name, place in places.items() if self.named or name != "data"}
 
     def decode(
         self,

@@ -27,7 +27,7 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import taking_part
 from labelproof.training.examples import Examples, choose_examples
 from labelproof.training.execution import StopRequest, resolve_precision
-from labelproof.training.provenance import mark_data, note_places, refuse_other_data
+from labelproof.training.provenance import mark_data, refuse_other_data
 from labelproof.training.record import RunRecord
 from labelproof.training.run_folder import ATTEMPTS, RunFolder
 from labelproof.training.runner import Event, Job, train_runs
@@ -160,11 +160,8 @@ class TrainPlan:
             reporter.say(f"{self.folder} holds this run, finished{came}; --fresh trains it again")
             return
         examples, reading = self.examples, self.request.reading  # in this order: it finds columns
-        notes = Attempts(
-            reading.as_values(),
-            configuration.loss,
-            places=note_places(configuration.data, reading.labels, self.folder),
-        )
+        places = self.request.places(self.folder)
+        notes = Attempts(reading.as_values(), configuration.loss, places=places)
         job = Job(configuration, self.folder)
         with StopRequest() as stop, taking_part(self.request.execution) as taken:
             take_over(self.folder, taken, fresh=self.fresh)
