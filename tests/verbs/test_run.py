@@ -24,7 +24,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> labelproof.Run:
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table with a run on it beside it."""
-    file = write_things(tmp_path_factory.mktemp("table") / "fruit.csv", 200, label="kind")
+    file = write_things(tmp_path_factory.mktemp("table") / "fruit.csv", 120, label="kind")
     options = ("--label", "kind", "--epochs", "20", "--no-audit", "--device", "cpu")
     result = command("fit", file, *options, "--output", file.with_name("run"))
     assert result.exit_code == 0, result.output
@@ -59,7 +59,7 @@ def test_images_are_predicted_from_arrays_datasets_and_files(
 def test_rows_are_predicted_by_the_columns_of_the_run(table: Path) -> None:
     run = labelproof.load_run(table.with_name("run"))
     frame = pd.read_csv(table).drop(columns="kind").iloc[:, ::-1]
-    frame.index = pd.Index([f"fruit {row}" for row in range(200)])
+    frame.index = pd.Index([f"fruit {row}" for row in range(120)])
     predicted = run.predict(frame)
     assert predicted.index.equals(frame.index)
     assert predicted["label"].tolist() == run.predict(table)["label"].tolist()
@@ -79,7 +79,7 @@ def test_the_evaluation_is_what_the_command_prints(digits: labelproof.Run, table
     inputs, labels = frame.drop(columns="kind"), frame["kind"]
     for data in (frame, (inputs, labels), table):
         measured = run.evaluate(data, split="train")
-        assert measured.n == 200
+        assert measured.n == 120
         assert measured.learned_from is True
     with pytest.raises(ValueError, match="y: "):
         run.evaluate((inputs, labels[:5]))
@@ -91,7 +91,7 @@ def test_a_run_audits_the_labels_it_was_trained_on(table: Path) -> None:
     for same in (labelproof.audit(run), labelproof.audit(run.folder)):
         assert same.suspects.equals(audit.suspects)
     assert audit.data == str(table)
-    assert len(audit.findings) == 200
+    assert len(audit.findings) == 120
     assert audit.findings.agreement.value > 0.7
 
 

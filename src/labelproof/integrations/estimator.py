@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,6 +37,7 @@ from labelproof.tabular.rows import (
     standardize_rows,
 )
 from labelproof.training import Configuration, Examples, Execution, Trainer
+from labelproof.training.augmentation import prepare_images
 from labelproof.training.batches import ResidentInputs
 from labelproof.tuning.collapse import Watch, back_off
 
@@ -246,22 +246,29 @@ class Trained:
     collapsed: str | None = None
 
 
+_CHUNK = 4096
+"""Inputs at a time, where they are only predicted."""
+
+
 def predict_logits(
     network: str,
     weights: Weights,
-    inputs: Iterable[torch.Tensor],
-    *,
+    inputs: NDArray[Any],
+    standard: Standard,
     num_classes: int,
-    input_shape: Sequence[int],
     device: torch.device,
-    dtype: torch.dtype,
 ) -> NDArray[np.float64]:
-    """The logits of prepared inputs, batch by batch, `(N, C)`."""
+    """The logits of rows `(N, F)` or images `(N, C, H, W)`."""
+    images = inputs.ndim > 2
+    # In float64 where it costs little, so that what is said about a row is the same to the last
+    # digits whether it comes alone or among others.
+    dtype = torch.float64 if not images and device.type == "cpu" else torch.float32
+    mean, std = torch.tensor(standard.mean), torch.tensor(standard.std)
     # A generator of its own: the first weights are overwritten, and the program's draws stay its.
     model = make_network(
         network,
         num_classes=num_classes,
-        input_shape=input_shape,
+        input_shape=inputs.shape[1:],
         generator=torch.Generator(),
         pretrained=False,
     )
@@ -269,9 +276,17 @@ def predict_logits(
         {name: torch.from_numpy(array.copy()) for name, array in weights.items()}, strict=False
     )
     model = model.to(device, dtype).eval()
+    found = [np.zeros((0, num_classes))]
     with torch.no_grad():
-        found = [model(batch.to(device, dtype)).double().cpu().numpy() for batch in inputs]
-    return np.concatenate(found) if found else np.zeros((0, num_classes))
+        for start in range(0, len(inputs), _CHUNK):
+            chunk = inputs[start : start + _CHUNK]
+            if images:
+                batch = torch.from_numpy(chunk).permute(0, 2, 3, 1)
+                batch = prepare_images(batch, mean=mean, std=std)
+            else:
+                batch = torch.from_numpy(standardize_rows(chunk, standard))
+            found.append(model(batch.to(device, dtype)).double().cpu().numpy())
+    return np.concatenate(found)
 
 
 def _put_weights(run: Trainer, weights: Weights) -> None:

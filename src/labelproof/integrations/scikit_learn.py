@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor, nn
+from torch import nn
 from typing_extensions import Self
 
 from labelproof.fitting.recipe import choose_setting
@@ -33,15 +33,12 @@ from labelproof.ranges import flag, whole, within
 from labelproof.seeds import derive_seed
 from labelproof.tabular.candidates import Candidate, Given, admit_estimator
 from labelproof.tabular.committee import Committee, choose_candidates, fit_committee
-from labelproof.tabular.rows import Standard, label_rows, standardize_rows
+from labelproof.tabular.rows import Standard, label_rows
 from labelproof.training import Configuration, Examples, Execution, choose_device, choose_execution
-from labelproof.training.augmentation import prepare_images
 from labelproof.tuning import DEFAULT_TRIALS, tune
 
 __all__ = ["CollapseWarning", "RobustClassifier"]
 
-_CHUNK = 4096
-"""Inputs at a time, where they are only predicted."""
 _SETTINGS = ("network", "epochs", "batch_size", "optimizer", "learning_rate", "weight_decay")
 """Settings of `Configuration`. Whoever gives one of them means the network."""
 
@@ -333,30 +330,9 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         inputs = admit_inputs(self, X, self._form)
         if hasattr(self, "_model"):
             return np.log(self._model.predict_proba(inputs))
-        images = self._form.image_shape is not None
-        device = self._choose_device(images=images)
-        # In float64 where it costs little, so that what is said about a row is the same to the last
-        # digits whether it comes alone or among others.
-        exact = not images and device.type == "cpu"
-        return predict_logits(
-            self.network_,
-            self.weights_,
-            self._batches(inputs, images=images),
-            num_classes=len(self.classes_),
-            input_shape=inputs.shape[1:],
-            device=device,
-            dtype=torch.float64 if exact else torch.float32,
-        )
-
-    def _batches(self, inputs: NDArray[Any], *, images: bool) -> Iterator[Tensor]:
-        mean, std = torch.tensor(self._standard.mean), torch.tensor(self._standard.std)
-        for start in range(0, len(inputs), _CHUNK):
-            chunk = inputs[start : start + _CHUNK]
-            if images:
-                pixels = torch.from_numpy(chunk).permute(0, 2, 3, 1)
-                yield prepare_images(pixels, mean=mean, std=std)
-            else:
-                yield torch.from_numpy(standardize_rows(chunk, self._standard))
+        device = self._choose_device(images=self._form.image_shape is not None)
+        arguments = (self.network_, self.weights_, inputs, self._standard)
+        return predict_logits(*arguments, len(self.classes_), device)
 
     def _forget(self) -> None:
         """Leave nothing of an earlier fit, which may have been of another kind."""
