@@ -40,9 +40,7 @@ def names_in(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - {".lock"}
 
 
-def test_a_rehearsal_finds_most_of_the_labels_that_were_made_wrong(
-    digits: Printed,
-) -> None:
+def test_a_rehearsal_finds_most_of_the_labels_that_were_made_wrong(digits: Printed) -> None:
     folder, result = digits
     assert names_in(folder) == FILES | {SETTINGS}
     audit = Audit.read(folder)

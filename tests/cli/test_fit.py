@@ -37,16 +37,14 @@ def test_a_table_needs_no_flag_and_is_learned(table_run: Printed) -> None:
     assert f"Next: labelproof predict {folder} NEW.csv" in printed
     # One screen, what matters first.
     assert [line.split(":")[0] for line in printed.splitlines()] == [
-        *("Data", "Accuracy", "Labels", "Run", "Report", "Next"),
+        *("Data", "Accuracy", "Labels", "Run", "Report", "Next")
     ]
     record = json.loads((folder / "record.json").read_text())
     assert record["curve"]["validation_accuracy"] == [100]
     assert sum(each["weight"] for each in record["candidates"].values()) == pytest.approx(1)
 
 
-def test_a_finished_fit_is_told_again_and_other_settings_are_refused(
-    table_run: Printed,
-) -> None:
+def test_a_finished_fit_is_told_again_and_other_settings_are_refused(table_run: Printed) -> None:
     folder, printed = table_run
     command = ("fit", folder.parent / "things.csv", "--output", folder)
     again = succeed(*command).stdout
@@ -73,9 +71,7 @@ def test_new_rows_are_read_by_the_columns_of_the_run(table_run: Printed, tmp_pat
     assert "got 'abc' in line 2; treated as missing" in skipped.stderr
 
 
-def test_a_folder_of_images_of_mixed_sizes_and_modes_and_one_that_is_broken(
-    tmp_path: Path,
-) -> None:
+def test_a_folder_of_images_of_mixed_sizes_and_modes_and_one_that_is_broken(tmp_path: Path) -> None:
     photos = tmp_path / "photos"
     for index, (size, mode) in enumerate([((40, 30), "RGB"), ((20, 50), "L"), ((33, 33), "RGBA")]):
         names = [f"{kind}/{index}-{number}.png" for kind in ("cat", "dog") for number in range(6)]

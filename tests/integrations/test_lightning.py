@@ -126,9 +126,7 @@ def test_a_checkpoint_goes_on_at_its_epoch(tmp_path: Path, every: dict[str, Any]
 
 def test_weight_and_temperature_are_logged_when_asked_for(tmp_path: Path):
     loss = SparseRegularized(
-        CrossEntropy(),
-        temperature=exponential(1, growth=0.5),
-        weight=exponential(1, growth=2),
+        CrossEntropy(), temperature=exponential(1, growth=0.5), weight=exponential(1, growth=2)
     )
     seen: list[dict[str, float]] = []
 

@@ -73,12 +73,7 @@ def token_labels() -> Tensor:
 
 
 def make_trainer(
-    folder: Path,
-    loss: Any,
-    *,
-    labels: Tensor | None = None,
-    callbacks: Any = None,
-    **options: Any,
+    folder: Path, loss: Any, *, labels: Tensor | None = None, callbacks: Any = None, **options: Any
 ) -> Trainer:
     settings: dict[str, Any] = {"learning_rate": 0.05, "num_train_epochs": 3, "optim": "sgd"}
     settings |= {"output_dir": folder, "use_cpu": True, "dataloader_pin_memory": False}

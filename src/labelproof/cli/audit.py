@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from labelproof.audit import read_labels
-from labelproof.cli.console import Terminal, carry_out
+from labelproof.cli.console import carry_out, terminal
 from labelproof.cli.options import takes
 from labelproof.verbs.audit import default_folder, plan_audit
 
@@ -63,7 +63,7 @@ def audit(
     """
     given["output"] = given["output"] or default_folder(data, given["labels"])
     given |= {"probabilities": probabilities, "class_names": _read_names(class_names)}
-    reporter = Terminal()
+    reporter = terminal()
     plan = plan_audit(data, **given, progress=reporter)
     carry_out(plan, reporter, dry_run=dry_run)
 

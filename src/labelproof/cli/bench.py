@@ -12,7 +12,7 @@ import torch
 import typer
 from rich.console import Console
 
-from labelproof.cli.console import DIVERGED, TIME_IS_UP, Terminal, ending, say, told, warn
+from labelproof.cli.console import DIVERGED, TIME_IS_UP, ending, say, terminal, told, warn
 from labelproof.cli.options import parse_seeds, split_names, takes
 from labelproof.data import Dataset, load_dataset
 from labelproof.data.notices import count
@@ -137,7 +137,7 @@ def bench(
         fill = AT_ONCE.get(dataset, 1) if execution.device.type == "cuda" else 1
         opened = nullcontext(execution.device)
         train = functools.partial(train_runs, execution=execution, at_once=at_once or fill)
-    with ending(Terminal(console)), StopRequest(None if minutes is None else 60 * minutes) as stop:
+    with ending(terminal(console)), StopRequest(None if minutes is None else 60 * minutes) as stop:
         if explained := explain_other_size(load.dataset(dataset)):
             warn(explained)
         # Now and not when it is a run's turn, which may be tomorrow.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 import webbrowser
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,22 +58,9 @@ def told() -> Iterator[None]:
                 warn(for_flags(str(warning.message)))
 
 
-class Terminal(Reporter):
-    """Prints results and progress on stdout and warnings on stderr."""
-
-    def __init__(self, console: Console | None = None):
-        super().__init__(console or Console(), aside=Console(stderr=True))
-
-    def reading(self) -> AbstractContextManager[None]:
-        """Inside, warnings become lines."""
-        return told()
-
-
-def is_mistake(error: Exception) -> bool:
-    """Whether an error is a user's mistake that one line explains."""
-    from labelproof.training.checkpoint import LaterFormatError
-
-    return isinstance(error, (ValueError, OSError, ImportError, LaterFormatError))
+def terminal(console: Console | None = None) -> Reporter:
+    """Prints results and progress on stdout, and warnings of the data on stderr."""
+    return Reporter(console or Console(), aside=Console(stderr=True), reading=told)
 
 
 def carry_out(plan: Any, reporter: Reporter, *, dry_run: bool) -> None:

@@ -30,9 +30,10 @@ def run() -> None:
     except Exception as error:
         import typer
 
-        from labelproof.cli.console import for_flags, is_mistake
+        from labelproof.cli.console import for_flags
+        from labelproof.training.checkpoint import LaterFormatError
 
-        if not is_mistake(error):
+        if not isinstance(error, (ValueError, OSError, ImportError, LaterFormatError)):
             raise
 
         message = for_flags(str(error), command=next(iter(sys.argv[1:]), ""))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import labelproof
-from labelproof.cli.console import Terminal, told
+from labelproof.cli.console import terminal, told
 from labelproof.cli.options import takes
 
 
@@ -37,4 +37,4 @@ def review(folder: Path, **given: Any) -> None:
         export: Write the decisions to this CSV file (- for stdout) instead of serving.
     """
     with told():
-        labelproof.review(folder, **given, progress=Terminal())
+        labelproof.review(folder, **given, progress=terminal())

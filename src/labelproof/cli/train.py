@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from labelproof.cli.console import Terminal, carry_out, warn
+from labelproof.cli.console import carry_out, terminal, warn
 from labelproof.cli.options import read_assignments, read_settings, takes
 from labelproof.fitting.recipe import LARGE
 from labelproof.training.distributed import launched
@@ -82,7 +82,7 @@ def train(
     values |= read_assignments(assign or ())
     asked = {"data": data} | {name: given.pop(name) for name in _SETTINGS}
     values |= {name: value for name, value in asked.items() if value is not None}
-    reporter = Terminal(Console(quiet=launched() and os.environ["RANK"] != "0"))
+    reporter = terminal(Console(quiet=launched() and os.environ["RANK"] != "0"))
     request = Request(values.get("data"), progress=reporter, **given)
     configuration = choose_configuration(values, preset=preset, look=lambda: request.dataset)
     folder = output if output is not None else default_folder(configuration, given["labels"])

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 import labelproof
-from labelproof.cli.console import DIVERGED, Terminal, ending
+from labelproof.cli.console import DIVERGED, ending, terminal
 from labelproof.cli.options import takes
 
 
@@ -48,7 +48,7 @@ def tune(
         output: The file of the search, written after every run.
     """
     given |= {"losses": loss or (), "folds": folds or "auto", "output": output}
-    reporter = Terminal()
+    reporter = terminal()
     with ending(reporter):
         found = labelproof.tune(data, **given, progress=reporter)
     if found.best is None:

@@ -413,7 +413,12 @@ def train_backing_off(
             break
         chosen = replace(chosen, loss=weaker)
     if trained.collapsed is not None:
-        _warn(f"the network collapsed: {trained.collapsed}; what often helps: {_helps(trained)}")
+        sparse = isinstance(trained.loss, SparseRegularized) or "+sr" in str(trained.loss)
+        weaker = "a smaller lambda0, a rho nearer to 1, " if sparse else ""
+        _warn(
+            f"the network collapsed: {trained.collapsed}; what often helps: {weaker}a lower "
+            f"learning_rate, or another loss than {trained.loss}"
+        )
     elif chosen.loss != before:
         _warn(
             f"with loss={first!r} the network collapsed to a few classes, so {chosen.loss} was "
@@ -470,12 +475,6 @@ def _written(loss: str | Loss, epochs: int) -> tuple[str, Loss | None]:
         return format_loss(loss), None
     except ValueError:  # such as one with a schedule of the user's
         return Configuration.loss, loss
-
-
-def _helps(trained: Trained) -> str:
-    sparse = isinstance(trained.loss, SparseRegularized) or "+sr" in str(trained.loss)
-    weaker = "a smaller lambda0, a rho nearer to 1, " if sparse else ""
-    return f"{weaker}a lower learning_rate, or another loss than {trained.loss}"
 
 
 def _warn(message: str) -> None:

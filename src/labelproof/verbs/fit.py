@@ -143,8 +143,6 @@ class FitPlan:
 
     def _choose_minutes(self, asked: float | None) -> float | None:
         """The time for a network on images on a CPU; `None` where time decides nothing."""
-        if asked is not None:
-            asked = within("minutes", asked, 0, open_low=True)
         limited = (
             not self.dataset.tabular
             and self.request.slow
@@ -152,12 +150,14 @@ class FitPlan:
             and self.request.settings.get("epochs") is None
             and not self.frozen
         )
-        if asked is not None and not limited:
+        if asked is None:
+            return MINUTES if limited else None
+        if not limited:
             raise ValueError(
                 "minutes: expected for a network on images, on one CPU, without epochs; got it for "
                 "something else"
             )
-        return (asked or MINUTES) if limited else None
+        return within("minutes", asked, 0, open_low=True)
 
     def _fit_into(self, minutes: float) -> str:
         """Choose a recipe for which there is time, or take the one that the folder keeps."""

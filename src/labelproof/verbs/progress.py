@@ -51,6 +51,7 @@ class Reporter:
             nowhere.
         aside: Where the many runs of a search are shown; by default the same.
         callback: Told each event and each line.
+        reading: Opened where data are read, for what is warned of there.
 
     Example:
         >>> lines = []
@@ -65,10 +66,11 @@ class Reporter:
         *,
         aside: Console | None = None,
         callback: Callback | None = None,
+        reading: Callable[[], AbstractContextManager[None]] = nullcontext,
     ):
         self.console = console or Console(file=io.StringIO(), quiet=True, force_jupyter=False)
         self.aside = aside or self.console
-        self.callback = callback
+        self.callback, self.reading = callback, reading
 
     def say(self, text: str) -> None:
         """Tell a line, or a few."""
@@ -79,10 +81,6 @@ class Reporter:
     def working(self, text: str) -> Status:
         """Inside, something takes its time; `update` tells how far it is."""
         return self.console.status(text)
-
-    def reading(self) -> AbstractContextManager[None]:
-        """Inside, data are read, and warned of."""
-        return nullcontext()
 
     def display(self, *, runs: int, epochs: int, aside: bool = False) -> RunDisplay:
         """A display of runs, with as many epochs together."""
