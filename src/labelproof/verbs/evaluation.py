@@ -326,28 +326,20 @@ class TrainingData:
 
 def _count_among(split: Split, own: Split) -> int | None:
     """How many samples of a split are among others."""
-    if isinstance(split.images, ImageFiles) and isinstance(own.images, ImageFiles):
-        paths, learned = _paths(split.images), _paths(own.images)
-        if paths is None or learned is None:
-            return None
-        groups = find_duplicates([*paths, *learned])
-        return sum(
-            index < len(paths) for group in groups if group[-1] >= len(paths) for index in group
-        )
     samples, known = split.images, own.images
+    if isinstance(samples, ImageFiles) and isinstance(known, ImageFiles):
+        both = (samples, known)
+        if any(getattr(images.files, "name_of", None) for images in both):
+            return None  # in an archive, say, where to ask for a file is to read it
+        paths = [str(images.files[index]) for images in both for index in range(len(images))]
+        groups = [group for group in find_duplicates(paths) if group[-1] >= len(samples)]
+        return sum(index < len(samples) for group in groups for index in group)
     if not isinstance(samples, np.ndarray) or not isinstance(known, np.ndarray):
         return None
     if samples.shape[1:] != known.shape[1:] or samples.dtype != known.dtype:
         return None
     digests = {_digest(sample) for sample in known}
     return sum(_digest(sample) in digests for sample in samples)
-
-
-def _paths(images: ImageFiles) -> list[str] | None:
-    """The files of images; `None` where they are stored otherwise, as in an archive."""
-    if getattr(images.files, "name_of", None) is not None:  # to ask for one is to read it
-        return None
-    return [str(images.files[index]) for index in range(len(images))]
 
 
 def _digest(sample: NDArray[Any]) -> bytes:

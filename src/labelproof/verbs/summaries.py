@@ -118,12 +118,8 @@ def describe_fit(
     ]
     if audit is not None:
         agreed = audit.agreement.value
-        lines += [f"Labels: {finding(audit.findings, seen=audit.seen, agreed=agreed)}"]
-        lines += [
-            remark("caution", audit),
-            remark("hardly_judged", audit),
-            remark("after_review", audit),
-        ]
+        lines.append(f"Labels: {finding(audit.findings, seen=audit.seen, agreed=agreed)}")
+        lines += [remark(name, audit) for name in ("caution", "hardly_judged", "after_review")]
     if audit is not None and audit.seen:
         again = ["labelproof", "audit", audit.data, *Reading.of(audit.options).flags()]
         lines += [
@@ -179,9 +175,7 @@ def describe_audit(audit: Audit, folder: Path) -> str:
     some = len(findings.suspects) or findings.estimated_count
     pairs = confusions(findings, confusion_counts(findings)) if some else []
     lines = [
-        remark("agreement", audit),
-        remark("caution", audit),
-        remark("hardly_judged", audit),
+        *(remark(name, audit) for name in ("agreement", "caution", "hardly_judged")),
         finding(findings, seen=audit.seen, agreed=audit.agreement.value),
         remark("after_review", audit),
         confused_most(pairs, [readable(name) for name in audit.class_names]),
