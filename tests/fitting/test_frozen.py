@@ -1,9 +1,9 @@
 """A network that keeps its weights: only its last layer is trained; the run is like any other."""
 
 import sys
-import types
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from safetensors.torch import load_file, save_file
 import labelproof
 from labelproof.data import load_digits
 from labelproof.data.dataset import Dataset, Split
-from labelproof.models import pretrained
 from labelproof.models.text import make_network
 
 NETWORK = "mlp(depth=1,hidden=64)"
@@ -77,13 +76,13 @@ def test_weights_that_do_not_fit_are_refused(checkpoint: Path, tmp_path: Path) -
 def test_a_pretrained_network_is_frozen_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, ...]] = []
 
-    def make(_library: object, _name: str, num_classes: int, _weights: bool) -> torch.nn.Module:
+    def make(_name: str, *, pretrained: bool, num_classes: int) -> torch.nn.Module:
         small = make_network("cnn4(width=2)", num_classes=num_classes, input_shape=(3, 224, 224))
         small.register_forward_hook(lambda _, inputs, _outputs: seen.append(inputs[0].shape))
         return small
 
-    monkeypatch.setitem(pretrained.LIBRARIES, "timm", make)
-    monkeypatch.setitem(sys.modules, "timm", types.ModuleType("timm"))
+    timm = SimpleNamespace(list_models=lambda: ["any"], create_model=make)
+    monkeypatch.setitem(sys.modules, "timm", timm)
     pixels = np.random.default_rng(0).integers(0, 256, (40, 3, 12, 12), dtype=np.uint8)
     run = labelproof.fit((pixels, ["a", "b"] * 20), network="timm/any", device="cpu", audit=False)
     assert sum(shape[0] for shape in seen) == 40  # each image once, at the size it was made for
