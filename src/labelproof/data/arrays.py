@@ -153,17 +153,18 @@ def _label_column(array: NDArray[Any], place: str) -> NDArray[Any]:
     """Labels as one column of integers from 0, or of text."""
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    if array.ndim == 2 and array.dtype.kind in "iufb":
-        if ((array == 0) | (array == 1)).all() and (array.sum(axis=1) == 1).all():
-            return array.argmax(axis=1)
-        raise ValueError(f"{place}: expected one label for each example, got {array.shape[1]}")
-    if array.ndim != 1 or array.dtype.kind not in "iufbUS":
-        raise ValueError(f"{place}: expected integers or text, got {array.dtype} {array.shape}")
-    if array.dtype.kind in "US":
+    if array.ndim == 1 and array.dtype.kind in "US":
         return array
-    if not (np.isfinite(array) & (array == np.floor(array)) & (array >= 0)).all():
-        raise ValueError(f"{place}: expected classes from 0, got {array[:5].tolist()}, ...")
-    return array.astype(np.int64)
+    if array.dtype.kind in "iufb":
+        if array.ndim == 2 and np.isin(array, (0, 1)).all() and (array.sum(axis=1) == 1).all():
+            return array.argmax(axis=1)
+        whole = np.isfinite(array) & (array == np.floor(array)) & (array >= 0)
+        if array.ndim == 1 and whole.all():
+            return array.astype(np.int64)
+    raise ValueError(
+        f"{place}: expected one label for each example, text or classes from 0, got "
+        f"{array.dtype} {array.shape}: {array[:5].tolist()}"
+    )
 
 
 def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tuple[str, str]]:

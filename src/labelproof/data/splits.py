@@ -68,23 +68,21 @@ def hold_out(
     share = finite("share", share)
     if not 0 < share < 1:
         raise ValueError(f"share: expected a number between 0 and 1, got {share:g}")
-    given = admit_labels(labels)
-    chosen = _admit_indices(indices, len(given))
+    given, chosen, together = _admit(labels, indices, groups)
     generator = as_generator(seed)
-    together = _together(groups, chosen, len(given))
     if together is not None:
         if len(np.unique(together)) < 2:
             raise ValueError(
                 "groups: expected at least two to hold out one and learn from another, got one"
             )
         parts = min(max(round(1 / share), 2), len(np.unique(together)))
-        kept = _deal_groups(given[chosen], together, parts, generator) != 0
+        kept = _deal_groups(given, together, parts, generator) != 0
         # Some of each class stays.
-        for label in np.setdiff1d(given[chosen], given[chosen][kept]):
-            kept |= together == together[~kept & (given[chosen] == label)][0]
+        for label in np.setdiff1d(given, given[kept]):
+            kept |= together == together[~kept & (given == label)][0]
         return _split(chosen, np.flatnonzero(~kept))
-    order = order_by_class(given[chosen], generator)
-    sizes = np.bincount(given[chosen])
+    order = order_by_class(given, generator)
+    sizes = np.bincount(given)
     ideal = share * sizes
     held = np.floor(ideal).astype(np.int64)
     missing = round(share * len(chosen)) - held.sum()
@@ -122,17 +120,15 @@ def folds(
     [1 2 3 4] [0 5]
     [0 2 4 5] [1 3]
     """
-    given = admit_labels(labels)
-    chosen = _admit_indices(indices, len(given))
+    given, chosen, together = _admit(labels, indices, groups)
     if isinstance(count, bool) or not isinstance(count, Integral):
         raise TypeError(f"count: expected a whole number, got {count!r}")
     if not 2 <= count <= len(chosen):
         raise ValueError(f"count: expected 2 to {len(chosen)} folds, got {count}")
-    together = _together(groups, chosen, len(given))
     if together is not None:
-        dealt = _deal_groups(given[chosen], together, int(count), as_generator(seed))
+        dealt = _deal_groups(given, together, int(count), as_generator(seed))
         return [_split(chosen, np.flatnonzero(dealt == fold)) for fold in range(count)]
-    order = order_by_class(given[chosen], as_generator(seed))
+    order = order_by_class(given, as_generator(seed))
     # Dealt like cards, class after class: the next class goes on where the last one ended.
     return [_split(chosen, order[fold::count]) for fold in range(count)]
 
@@ -159,28 +155,24 @@ def _admit_integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
     return given.astype(np.int64)
 
 
-def _admit_indices(indices: ArrayLike | None, length: int) -> NDArray[np.int64]:
-    if indices is None:
-        return np.arange(length)
-    given = _admit_integers("indices", indices)
+def _admit(
+    labels: ArrayLike, indices: ArrayLike | None, groups: ArrayLike | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]:
+    """Labels of the chosen samples, their indices, and their groups unless each is alone."""
+    given = admit_labels(labels)
+    listed = np.arange(len(given)) if indices is None else _admit_integers("indices", indices)
     # In rising order, so that the same samples are split alike however they are listed.
-    unique = np.unique(given)
-    inside = not given.size or 0 <= unique[0] <= unique[-1] < length
-    if len(unique) < len(given) or not inside:
+    chosen = np.unique(listed)
+    inside = not len(chosen) or 0 <= chosen[0] <= chosen[-1] < len(given)
+    if len(chosen) < len(listed) or not inside:
         raise ValueError(
-            f"indices: expected 0 to {length - 1}, each once at most, got {given[:20].tolist()}"
+            f"indices: expected 0 to {len(given) - 1}, each once at most, got "
+            f"{listed[:20].tolist()}"
         )
-    return unique
-
-
-def _together(
-    groups: ArrayLike | None, chosen: NDArray[np.int64], length: int
-) -> NDArray[np.int64] | None:
-    """The groups of the chosen samples; `None` where every sample is alone."""
-    admitted = admit_groups(groups, length)
-    if admitted is None or len(np.unique(admitted[chosen])) == len(chosen):
-        return None
-    return admitted[chosen]
+    together = admit_groups(groups, len(given))
+    if together is None or len(np.unique(together[chosen])) == len(chosen):
+        return given[chosen], chosen, None
+    return given[chosen], chosen, together[chosen]
 
 
 def _split(indices: NDArray[np.int64], held: NDArray[np.int64]) -> Holdout:

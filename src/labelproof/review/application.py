@@ -68,8 +68,8 @@ def make_application(audit: Audit, samples: Samples, decisions: Decisions, token
     ]
     nonsense = (TypeError, ValueError, KeyError, OverflowError, RecursionError)
     handlers: dict[Any, Callable[[Request, Exception], Response]] = {
-        **dict.fromkeys(nonsense, _refused),
-        OSError: _failed,
+        **dict.fromkeys(nonsense, partial(_refused, 400)),
+        OSError: partial(_refused, 503),
     }
     guard = Middleware(BaseHTTPMiddleware, dispatch=partial(_guard, token))
     within_token = [Mount(f"/{token}", routes=routes)]
@@ -259,12 +259,8 @@ def _number(text: str | None) -> int | None:
     return int(text) if text else None
 
 
-def _refused(request: Request, error: Exception) -> Response:
-    return PlainTextResponse(readable(str(error))[:1000], status_code=400)
-
-
-def _failed(request: Request, error: Exception) -> Response:
-    return PlainTextResponse(readable(str(error)), status_code=503)
+def _refused(status: int, request: Request, error: Exception) -> Response:
+    return PlainTextResponse(readable(str(error))[:1000], status)
 
 
 _HEADERS = {
