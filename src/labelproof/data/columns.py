@@ -483,11 +483,7 @@ def _numbers_rows(name: str, values: NDArray[np.float64]) -> bool:
 
 
 def report_leaks(
-    place: str,
-    columns: Columns,
-    rows: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    class_names: Sequence[str],
+    place: str, columns: Columns, rows: NDArray[Any], labels: NDArray[Any], names: Sequence[str]
 ) -> None:
     """Warn of columns from which, one at a time, a small decision tree predicts the label."""
     sizes = np.bincount(labels)
@@ -506,8 +502,8 @@ def report_leaks(
     found = []
     ends = np.cumsum([len(column.feature_names) for column in columns.columns])
     for column, features in zip(columns.columns, np.split(rows, ends[:-1], axis=1), strict=True):
-        if set(column.values) <= set(class_names) and len(column.values) > 1:
-            said = np.array([class_names.index(value) for value in column.values])
+        if set(column.values) <= set(names) and len(column.values) > 1:
+            said = np.array([names.index(value) for value in column.values])
             told = said[features[:, : len(said)].argmax(axis=1)]
             agrees = (told == labels)[features[:, : len(said)].any(axis=1)]
             if len(agrees) and agrees.mean() > _SAME_NAMES:

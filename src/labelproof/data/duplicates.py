@@ -67,7 +67,7 @@ def report_duplicates(place: str, splits: Mapping[str, Any]) -> dict[str, NDArra
         [files[index] for group in found for index in group],
         columns=["name", "split", "index", "label"],
     ).assign(group=numbers)
-    _warn(place, "image", table)
+    report_copies(place, "image", table)
     copies = {split: np.full(len(content.labels), -1) for split, content in splits.items()}
     for split, part in table.groupby("split"):
         copies[str(split)][part["index"]] = part["group"]
@@ -115,31 +115,8 @@ def _pairs(codes: NDArray[np.intp]) -> float:
     return float((sizes * (sizes - 1)).sum() / (len(codes) * (len(codes) - 1)))
 
 
-def report_duplicate_rows(
-    place: str,
-    rows: NDArray[Any],
-    cells: pd.DataFrame,
-    labels: NDArray[Any],
-    splits: NDArray[Any],
-    names: Sequence[str],
-) -> NDArray[np.int64]:
-    """Warn of rows that occur twice; returns what `find_duplicate_rows` does."""
-    copies = find_duplicate_rows(rows, cells)
-    found = np.flatnonzero(copies >= 0)
-    table = pd.DataFrame(
-        {
-            "name": [names[index] for index in found.tolist()],
-            "split": splits[found],
-            "label": labels[found],
-            "group": copies[found],
-        }
-    )
-    _warn(place, "row", table)
-    return copies
-
-
-def _warn(place: str, word: str, table: Any) -> None:
-    """Warn of groups of copies: a row of `table` for each copy."""
+def report_copies(place: str, word: str, table: Any) -> None:
+    """Warn of groups of copies: a row of `table` for each, its name, split, label and group."""
     if not len(table):
         return
     by_group = table.groupby("group")

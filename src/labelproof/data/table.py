@@ -28,7 +28,7 @@ from labelproof.data.columns import (
     text_codes,
 )
 from labelproof.data.dataset import Dataset, Split, check_classes, order_classes
-from labelproof.data.duplicates import report_duplicate_rows
+from labelproof.data.duplicates import find_duplicate_rows, report_copies
 from labelproof.data.images import OnError
 from labelproof.data.notices import count, few, leave_out, notice, readable
 from labelproof.data.splits import joined_groups, report_shared_groups, split_name, splittable
@@ -404,9 +404,11 @@ def load_table(
     if not quiet and like is None:
         copies = None
         if columns is not None:
-            copies = report_duplicate_rows(
-                place, rows, table[list(columns.names)], labels, splits, places
-            )
+            copies = find_duplicate_rows(rows, table[list(columns.names)])
+            again = np.flatnonzero(copies >= 0)
+            found = {"split": splits[again], "label": labels[again], "group": copies[again]}
+            found["name"] = [places[row] for row in again.tolist()]
+            report_copies(place, "row", pd.DataFrame(found))
             report_leaks(place, columns, rows[in_train], labels[in_train], class_names)
         if groups is not None:
             report_shared_groups(place, str(group), groups, splits)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from labelproof.experiments.grids import GRIDS, PlannedRun, choose_rows, plan
+from labelproof.experiments.grids import GRIDS, Names, PlannedRun, choose_rows, plan
 from labelproof.experiments.records import RecordStore
 from labelproof.ranges import choose
 
@@ -61,7 +61,7 @@ class Panel:
 
 
 def accuracy_panels(
-    store: RecordStore, dataset: str, *, methods: Sequence[str] = (), columns: Sequence[str] = ()
+    store: RecordStore, dataset: str, *, methods: Names = (), columns: Names = ()
 ) -> list[Panel]:
     """Test accuracy of every method: without noise, then for each rate of both kinds of it.
 
@@ -94,7 +94,7 @@ def accuracy_panels(
 
 
 def sparse_panels(
-    store: RecordStore, dataset: str, *, methods: Sequence[str] = (), columns: Sequence[str] = ()
+    store: RecordStore, dataset: str, *, methods: Names = (), columns: Names = ()
 ) -> list[Panel]:
     """Sparse rate of the training outputs, and test accuracy, at symmetric noise 0.8 or others."""
     panels = []
@@ -113,8 +113,8 @@ def sweep_panels(
     store: RecordStore,
     dataset: str = "cifar10",
     *,
-    methods: Sequence[str] = (),
-    columns: Sequence[str] = (),
+    methods: Names = (),
+    columns: Names = (),
 ) -> list[Panel]:
     """Test accuracy for each value that one of `SWEEPS` tries, a panel for each loss.
 
@@ -133,7 +133,7 @@ def sweep_panels(
 
 
 def memorisation_panels(
-    store: RecordStore, dataset: str, *, methods: Sequence[str] = (), columns: Sequence[str] = ()
+    store: RecordStore, dataset: str, *, methods: Names = (), columns: Names = ()
 ) -> list[Panel]:
     """What becomes of right and of wrong labels, with cross entropy and with CE+SR.
 

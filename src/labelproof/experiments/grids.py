@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from labelproof.experiments.presets import (
     paper_algorithms,
@@ -18,6 +18,9 @@ from labelproof.experiments.presets import (
 from labelproof.losses import format_loss, parse_loss
 from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration
+
+Names: TypeAlias = Sequence[str]
+"""Rows or columns of a table by their names; none stand for the paper's."""
 
 HUMAN_ROWS = (
     *("CE", "CE+SR", "GCE", "ANL-CE", "JAL-CE", "CE_eps+MAE", "ELR"),
@@ -95,8 +98,8 @@ def plan(
     dataset: str,
     *,
     seeds: Iterable[int] = (1,),
-    methods: Sequence[str] = (),
-    columns: Sequence[str] = (),
+    methods: Names = (),
+    columns: Names = (),
 ) -> list[PlannedRun]:
     """The runs of a table, seed by seed and column by column.
 
@@ -127,7 +130,7 @@ def plan(
     ]
 
 
-def choose_rows(table: str, dataset: str, methods: Sequence[str] = ()) -> list[str]:
+def choose_rows(table: str, dataset: str, methods: Names = ()) -> list[str]:
     """Rows of a table by their names: the paper's, or those that are named.
 
     Args:
@@ -288,9 +291,9 @@ def plan_all(
     dataset: str,
     *,
     seeds: Iterable[int],
-    methods: Sequence[str] = (),
-    columns: Sequence[str] = (),
-    tables: Sequence[str] = (),
+    methods: Names = (),
+    columns: Names = (),
+    tables: Names = (),
 ) -> Iterator[PlannedRun]:
     """The runs of several tables; cells that two of them share come once.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from labelproof.data.notices import count
-from labelproof.experiments.grids import GRIDS, Cell, choose_rows, plan, plan_all
+from labelproof.experiments.grids import GRIDS, Cell, Names, choose_rows, plan, plan_all
 from labelproof.experiments.presets import Published, published
 from labelproof.experiments.records import RecordStore, is_of_published_data, settings_key
 
@@ -108,12 +108,7 @@ class ResultTable:
 
 
 def make_table(
-    store: RecordStore,
-    table: str,
-    dataset: str,
-    *,
-    methods: Sequence[str] = (),
-    columns: Sequence[str] = (),
+    store: RecordStore, table: str, dataset: str, *, methods: Names = (), columns: Names = ()
 ) -> ResultTable:
     """Look up the records of every cell, of whatever seeds there are.
 

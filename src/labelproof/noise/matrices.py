@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labelproof.ranges import within
 
+Matrix: TypeAlias = NDArray[np.float64]
+"""Chances, `(C, C)`: a row for each true class, a column for each that is written."""
+Labels: TypeAlias = NDArray[np.int64]
+"""Class indices, `(N)`."""
 
-def symmetric_matrix(num_classes: int, rate: float) -> NDArray[np.float64]:
+
+def symmetric_matrix(num_classes: int, rate: float) -> Matrix:
     """A flipped label goes to each of the OTHER classes with equal chance.
 
     The rate is the share of wrong labels: a flip never returns to the true class.
@@ -30,7 +36,7 @@ def symmetric_matrix(num_classes: int, rate: float) -> NDArray[np.float64]:
     return matrix
 
 
-def pair_matrix(num_classes: int, rate: float) -> NDArray[np.float64]:
+def pair_matrix(num_classes: int, rate: float) -> Matrix:
     """A flipped label goes to the next class, the last one to the first.
 
     >>> pair_matrix(3, 0.4)
@@ -45,7 +51,7 @@ def pair_matrix(num_classes: int, rate: float) -> NDArray[np.float64]:
 
 def asymmetric_matrix(
     num_classes: int, rate: float, *, confusions: Mapping[int, int], in_turn: bool = False
-) -> NDArray[np.float64]:
+) -> Matrix:
     """Each class named in `confusions` is written as the class it is confused with, at the rate.
 
     Args:
@@ -81,7 +87,7 @@ def asymmetric_matrix(
     return matrix
 
 
-def check_matrix(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def check_matrix(matrix: Matrix) -> Matrix:
     """Refuse what is not a square matrix whose rows are chances.
 
     >>> check_matrix(np.array([[0.5, 0.4], [0.0, 1.0]]))
@@ -178,7 +184,7 @@ class UnlearnableClassWarning(UserWarning):
     """
 
 
-def find_rivals(matrix: NDArray[np.float64], *, class_sizes: ArrayLike | None = None) -> list[str]:
+def find_rivals(matrix: Matrix, *, class_sizes: ArrayLike | None = None) -> list[str]:
     r"""Find the classes that noise drowns.
 
     The diagonal has to be the largest entry of its row, or the samples of a class have another's
@@ -223,9 +229,7 @@ def find_rivals(matrix: NDArray[np.float64], *, class_sizes: ArrayLike | None = 
     return rows + columns
 
 
-def _beaten(
-    weights: NDArray[np.float64], present: NDArray[np.bool_]
-) -> Iterator[tuple[int, int, float, float]]:
+def _beaten(weights: Matrix, present: NDArray[np.bool_]) -> Iterator[tuple[int, int, float, float]]:
     """Rows whose diagonal is beaten: the row, the column that beats it, and both numbers."""
     own = weights.diagonal()
     others = weights.copy()
@@ -237,7 +241,7 @@ def _beaten(
 
 
 def warn_of_rivals(
-    matrix: NDArray[np.float64], *, class_sizes: ArrayLike | None = None, stacklevel: int = 1
+    matrix: Matrix, *, class_sizes: ArrayLike | None = None, stacklevel: int = 1
 ) -> None:
     """Raise an `UnlearnableClassWarning` that names the first few classes that noise drowns.
 

@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.noise.matrices import check_matrix, warn_of_rivals
+from labelproof.noise.matrices import Labels, Matrix, check_matrix, warn_of_rivals
 from labelproof.ranges import within
 from labelproof.seeds import Seed, as_generator
 
@@ -25,9 +25,9 @@ class NoisyLabels:
             their mean over each class; where people wrote the labels, what came out.
     """
 
-    clean: NDArray[np.int64]
-    noisy: NDArray[np.int64]
-    matrix: NDArray[np.float64]
+    clean: Labels
+    noisy: Labels
+    matrix: Matrix
 
     @property
     def flipped(self) -> NDArray[np.bool_]:
@@ -47,15 +47,13 @@ class NoisyLabels:
         return pairs.reshape(num_classes, num_classes)
 
     @property
-    def empirical_matrix(self) -> NDArray[np.float64]:
+    def empirical_matrix(self) -> Matrix:
         """The transition matrix as it came out; a class without labels has a row of zeros."""
         counts = self.counts
         return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
 
 
-def corrupt(
-    labels: ArrayLike, matrix: NDArray[np.float64], *, seed: Seed, exact: bool = False
-) -> NoisyLabels:
+def corrupt(labels: ArrayLike, matrix: Matrix, *, seed: Seed, exact: bool = False) -> NoisyLabels:
     """Write labels anew by a transition matrix.
 
     A seed gives the same labels everywhere: only uniform doubles of numpy's PCG64 are used, one a
@@ -92,7 +90,7 @@ def corrupt(
 
 def admit_labels(
     labels: ArrayLike, num_classes: int | None = None, *, name: str = "labels"
-) -> NDArray[np.int64]:
+) -> Labels:
     """Return class indices as an array of their own, or say what is wrong with them.
 
     Args:
@@ -119,9 +117,7 @@ def admit_labels(
     return given.astype(np.int64)
 
 
-def draw_labels(
-    clean: NDArray[np.int64], matrix: NDArray[np.float64], generator: np.random.Generator
-) -> NDArray[np.int64]:
+def draw_labels(clean: Labels, matrix: Matrix, generator: np.random.Generator) -> Labels:
     """One uniform number a label says where in its class's cumulative row the new label lies."""
     uniform = generator.random(len(clean))
     noisy = np.empty_like(clean)
@@ -133,9 +129,7 @@ def draw_labels(
     return noisy
 
 
-def deal_labels(
-    clean: NDArray[np.int64], matrix: NDArray[np.float64], generator: np.random.Generator
-) -> NDArray[np.int64]:
+def deal_labels(clean: Labels, matrix: Matrix, generator: np.random.Generator) -> Labels:
     """Give each class exactly its counts of labels; chance decides only which sample gets which."""
     num_classes = len(matrix)
     sizes = np.bincount(clean, minlength=num_classes)
@@ -148,7 +142,7 @@ def deal_labels(
 
 
 def exact_counts(
-    sizes: NDArray[np.int64], matrix: NDArray[np.float64], generator: np.random.Generator
+    sizes: NDArray[np.int64], matrix: Matrix, generator: np.random.Generator
 ) -> NDArray[np.int64]:
     """Whole numbers next to `sizes[i] * matrix[i, j]` that add up to the sizes in each row.
 
@@ -173,7 +167,7 @@ def exact_counts(
     return counts + (rank < missing[:, None])
 
 
-def cumulative_chances(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def cumulative_chances(matrix: Matrix) -> Matrix:
     """The cumulative chances of each row, with none to climb past its last possible label.
 
     A row may add up to a little less than 1. Without the infinities a uniform number just below 1

@@ -13,6 +13,7 @@ from labelproof.noise.matrices import (
     CONFUSIONS,
     IN_TURN,
     REFERENCE_CONFUSIONS,
+    Matrix,
     asymmetric_matrix,
     pair_matrix,
     symmetric_matrix,
@@ -55,7 +56,7 @@ class NoiseSpec:
     exact: bool = False
     which: str = ""
 
-    def matrix(self, num_classes: int, *, dataset: str) -> NDArray[np.float64]:
+    def matrix(self, num_classes: int, *, dataset: str) -> Matrix:
         """The transition matrix for a number of classes.
 
         Args:

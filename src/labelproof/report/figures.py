@@ -33,6 +33,7 @@ from labelproof.experiments.curves import (
     sweep_panels,
 )
 from labelproof.experiments.embeddings import MOST_CLASSES, Embedding
+from labelproof.experiments.grids import Names
 from labelproof.experiments.records import RecordStore
 from labelproof.report.page import DATASETS
 from labelproof.report.tables import loss_labels
@@ -81,12 +82,7 @@ class FigureKind:
 
 
 def draw_figure(
-    store: RecordStore,
-    name: str,
-    dataset: str,
-    *,
-    methods: Sequence[str] = (),
-    columns: Sequence[str] = (),
+    store: RecordStore, name: str, dataset: str, *, methods: Names = (), columns: Names = ()
 ) -> Figure:
     """Draw one of `FIGURES` in the house style.
 
