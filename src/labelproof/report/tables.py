@@ -270,16 +270,10 @@ def summary_html(comparisons: Sequence[Comparison]) -> str:
     >>> summary_html([])[:15]
     '<!doctype html>'
     """
-    measured = sum(found.measured for found in comparisons)
-    within = sum(len(found.within) for found in comparisons)
-    cells = sum(found.cells for found in comparisons)
     return render_page(
         "summary.html",
         title="What reproduces, and what does not",
-        finding=(
-            f"{measured} of the paper's {cells} cells have records, and {within} of these agree "
-            "with it: they differ by at most 1 point or twice the spread of the runs."
-        ),
+        finding=render_words("table_words.txt", part="summary", comparisons=comparisons),
         shares=_shares(comparisons),
         outside=_outside(comparisons),
         missing=_missing(comparisons),
@@ -414,14 +408,8 @@ COMPARISONS: Mapping[str, Callable[[Sequence[Compared]], str]] = {
 
 
 def _explained(compared: Sequence[Compared]) -> str:
-    text = (
-        "Accuracy (%) of the last epoch: mean ± standard deviation (number of seeds). To the "
-        "first: the mean difference, over common seeds, to the first row of the same data and "
-        "noise."
-    )
-    if any(each.measured_on == "validation" for each in compared):
-        text += " Validation: on held-out labels, which may be wrong themselves."
-    return text
+    kinds = {each.measured_on for each in compared}
+    return render_words("table_words.txt", part="comparison", kinds=kinds)
 
 
 def _compared(compared: Sequence[Compared]) -> Rows:
