@@ -11,12 +11,14 @@ import platformdirs
 import pytest
 from cifar_files import cifar10_records, write_binary, write_python
 from made_images import write_images
+from shared_data import shared_data
 from tiny_dataset import tiny_contents, tiny_files, tiny_idx
 
 from labelproof.data import (
     DATASETS,
     data_root,
     idx_bytes,
+    load_coarse_labels,
     load_dataset,
     load_digits,
     read_idx,
@@ -248,3 +250,31 @@ def test_a_dataset_is_verified_by_its_contents(
     monkeypatch.setitem(DATASETS, "tiny", replace(entry, image_shape=(1, 32, 32)))
     problems = verify_dataset("tiny", root=tmp_path / "0").problems
     assert "(1, 32, 32), got (1, 28, 28)" in problems[0]
+
+
+ENDS = {
+    "mnist": {"train": (5, 8), "test": (7, 6)},
+    "cifar10": {"train": (6, 1), "test": (3, 7)},
+    "cifar100": {"train": (19, 73), "test": (49, 70)},
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_contents_and_normalisation_are_the_published_ones(name: str) -> None:
+    root = shared_data(name)
+    assert verify_dataset(name, root=root).problems == ()
+    dataset = load_dataset(name, root=root)
+    for split, ends in ENDS[name].items():
+        assert tuple(dataset.splits[split].labels[[0, -1]]) == ends
+    # A histogram holds all that a mean and a standard deviation need, and no gigabytes of floats.
+    for channel in range(dataset.image_shape[0]):
+        counts = np.bincount(dataset.train.array[:, channel].ravel(), minlength=256)
+        values = np.arange(256) / 255
+        mean = (counts * values).sum() / counts.sum()
+        std = np.sqrt((counts * (values - mean) ** 2).sum() / counts.sum())
+        np.testing.assert_allclose(dataset.mean[channel], mean, atol=5.1e-5)
+        np.testing.assert_allclose(dataset.std[channel], std, atol=5.1e-5)
+    if name == "cifar100":
+        coarse = load_coarse_labels(root=root)["train"]
+        pairs = np.unique(np.stack([coarse, dataset.train.labels]), axis=1)
+        assert np.bincount(pairs[0]).tolist() == [5] * 20
