@@ -256,18 +256,18 @@ class AuditPlan:
     def run(self) -> Audit:
         """Judge the labels and keep what was found, in place of an earlier audit."""
         found = self.find()
-        with owning(self.folder):
-            if self.fresh:
-                remove_audit(self.folder)
-            found.write(self.folder)
-            self.tell(found)
+        if self.kept:
+            with owning(self.folder):
+                if self.fresh:
+                    remove_audit(self.folder)
+                found.write(self.folder)
+                self.tell(found)
         return found
 
     def tell(self, found: Audit) -> None:
         """Write the page, and say what was found."""
-        if self.kept:
-            write_page(self.folder, found, self.reporter)
-            self.reporter.say(describe_audit(found, self.folder))
+        write_page(self.folder, found, self.reporter)
+        self.reporter.say(describe_audit(found, self.folder))
 
 
 def _holds_labels_alone(data: Any) -> bool:
@@ -338,7 +338,8 @@ class CrossValidationPlan(AuditPlan):
             if self.fresh:
                 remove_audit(self.folder)
             found = self.find()
-            self.tell(found)
+            if self.kept:
+                self.tell(found)
         dataset = self.request.dataset
         if self.configuration.noise != "none" and dataset.clean:
             self.reporter.say(describe_rehearsal(found, dataset.train.labels))

@@ -267,7 +267,8 @@ class FitPlan:
     def _check_whole(self) -> None:
         """Refuse a finished run whose files are damaged, which its record does not tell."""
         try:
-            self.load()
+            with self.reporter.reading():
+                self.load()
             read_npz(self.folder / PREDICTIONS, ["held"])
         except (ValueError, FileNotFoundError) as error:
             raise ValueError(
