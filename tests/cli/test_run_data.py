@@ -127,6 +127,11 @@ def test_another_file_of_human_labels_is_another_run(desk: Path) -> None:
     shutil.copy("one.npz", "copy.npz")
     assert "holds this run, finished" in train_human("copy.npz").stdout
     assert_refused(train_human("two.npz"))
+    # What lies beside the data is not what was asked for.
+    (desk / "cifar-n").mkdir()
+    (desk / "cifar-n" / "cifar10n.npz").touch()
+    cifar = ("train", "--data", "cifar10", "--noise", "symmetric:0.4", "--data-root", desk)
+    assert "data download cifar10" in refusal(*cifar)
     for noise in ("symmetric:0.4", "none"):
         said = str(train("--noise", noise, "--human-labels", "one.npz").exception)
         assert "--human-labels: expected with --noise human:WHICH" in said

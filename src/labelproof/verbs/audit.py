@@ -182,9 +182,9 @@ def plan_audit(
             return run.audit(human_labels=request.human, data_root=reading.root, progress=reporter)
 
     elif probabilities is not None:
-        training |= {name: getattr(request, name) for name in ("workers", "image_memory")}
+        names = ("workers", "image_memory", "human_labels")
+        training |= {name: getattr(request, name) for name in names}
         training["device"] = None if request.device == "auto" else request.device
-        training["human_labels"] = request.human
         if _holds_labels_alone(data):
             training |= columns
         _refuse(training, "expected without --probabilities, for which nothing is trained")

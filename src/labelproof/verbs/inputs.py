@@ -92,6 +92,7 @@ class Request:
         named: Whether the data are a path or a dataset's name, so that they can be read again.
         called: What the data are called in a configuration.
         place: Where the data are, or what they are called.
+        human: The file of human labels, the one that was given or that there is for the data.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class Request:
         self.place = data_place(self.called) if self.named else self.called
         known = find_human_labels(self.called, self.reading.root)
         self.human = known if human_labels is None else Path(human_labels)
+        self.human_labels = human_labels
 
     @property
     def slow(self) -> bool:

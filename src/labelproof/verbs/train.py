@@ -98,7 +98,7 @@ class TrainPlan:
     checkpoint_seconds: float = 30.0
 
     def __post_init__(self) -> None:
-        noise, human = parse_noise(self.configuration.noise), self.request.human
+        noise, human = parse_noise(self.configuration.noise), self.request.human_labels
         if noise.kind != "human" and human is not None:
             raise ValueError(
                 f"--human-labels: expected with --noise human:WHICH, got {human} with --noise "
