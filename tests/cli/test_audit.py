@@ -90,19 +90,38 @@ def test_a_fresh_audit_keeps_what_was_decided(digits: Printed, tmp_path: Path) -
     assert names_in(folder) == FILES | {SETTINGS, REVIEW}
 
 
-def given_command(folder: Path, samples: int = 200) -> tuple[str | Path, ...]:
-    """Labels and probabilities in files, every tenth label wrong, and the command."""
-    generator = np.random.default_rng(0)
-    true = np.arange(samples) % 4
-    table = generator.dirichlet(np.ones(4), samples) * 0.2 + 0.8 * np.eye(4)[true]
-    np.save(folder / "table.npy", table.astype(np.float32))
-    np.save(folder / "labels.npy", np.where(np.arange(samples) % 10 == 0, (true + 1) % 4, true))
-    return ("audit", folder / "labels.npy", "--probabilities", folder / "table.npy")
+NAMES = ("cat", "dog", "fox", "snow leopard")
+SIZE = 200
+TRUE = np.arange(SIZE) % 4
+WRONG = np.arange(0, SIZE, 10)
+GIVEN = np.where(np.arange(SIZE) % 10 == 0, (TRUE + 1) % 4, TRUE)
+TABLE = np.random.default_rng(0).dirichlet(np.ones(4), SIZE) * 0.2 + 0.8 * np.eye(4)[TRUE]
+WORDS = [NAMES[label] for label in GIVEN]
+TEXTS = [f"the {number}th, which is" for number in range(SIZE)]
+BY_ID = ("--probabilities", "shuffled.csv", "--id", "key")
 
 
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with labels and predictions in files of several kinds."""
+    monkeypatch.chdir(tmp_path)
+    keys = [f"k{number}" for number in range(SIZE)]
+    frame = pd.DataFrame(TABLE, columns=NAMES)[list(NAMES[::-1])]
+    np.save("p.npy", TABLE)
+    frame.to_csv("p.csv", index=False)
+    frame.assign(key=keys).sample(frac=1, random_state=0).to_csv("shuffled.csv", index=False)
+    Path("labels.txt").write_text("\n".join(WORDS) + "\n")
+    labels = pd.DataFrame({"key": keys, "text": TEXTS, "label": WORDS})
+    labels.to_csv("labels.csv", index=False)
+
+
+GIVEN_COMMAND = ("audit", "labels.txt", "--probabilities", "p.npy")
+
+
+@pytest.mark.usefixtures("desk")
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
     with owning(tmp_path / "audit"):
-        for command in (DIGITS, given_command(tmp_path)):
+        for command in (DIGITS, GIVEN_COMMAND):
             assert f"pid {os.getpid()}" in refusal(*command, "--output", tmp_path / "audit")
 
 
@@ -167,24 +186,19 @@ def refused_in_one_line(*arguments: str | Path) -> str:
     return ended.stderr
 
 
-def test_flags_of_a_training_are_refused_where_nothing_is_trained(
-    run: Path, tmp_path: Path
-) -> None:
-    given = given_command(tmp_path)
+@pytest.mark.usefixtures("desk")
+def test_flags_of_a_training_are_refused_where_nothing_is_trained(run: Path) -> None:
     for option in (("--folds", "3"), ("--loss", "ce"), ("--epochs", "2"), ("--batch-size", "8")):
-        for command, reason in ((("audit", run), "a run"), (given, "--probabilities")):
+        for command, reason in ((("audit", run), "a run"), (GIVEN_COMMAND, "--probabilities")):
             said = refused_in_one_line(*command, *option)
             assert f"{option[0]}: expected without {reason}" in said
 
 
-def test_what_cannot_be_audited_is_refused_in_one_line(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    command = given_command(tmp_path)
-    labels, table = tmp_path / "labels.npy", tmp_path / "table.npy"
-    np.save(tmp_path / "few.npy", np.load(table)[:9])
-    (tmp_path / "broken.npy").write_bytes(table.read_bytes()[:300])
+@pytest.mark.usefixtures("desk")
+def test_what_cannot_be_audited_is_refused_in_one_line(run: Path, tmp_path: Path) -> None:
+    command, labels, table = GIVEN_COMMAND, "labels.txt", Path("p.npy")
+    np.save("few.npy", np.load(table)[:9])
+    Path("broken.npy").write_bytes(table.read_bytes()[:300])
     (tmp_path / "r.csv").write_text("sample,label\n0,1\n")
     (tmp_path / "one.csv").write_text("a,label\n1,x\n2,x\n3,x\n")
     cases: dict[str, list[str | Path]] = {
@@ -299,3 +313,44 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(
     )
     assert "other settings" in refusal(*command, "--seed", "9", "--dry-run")
     assert below(tmp_path) == before
+
+
+@pytest.mark.usefixtures("desk")
+def test_labels_and_predictions_may_be_in_any_file_and_matched_by_id() -> None:
+    for labels, predictions in (
+        ("labels.txt", ("--probabilities", "p.npy")),
+        ("labels.csv", ("--probabilities", "p.csv")),
+        ("labels.csv", BY_ID),
+    ):
+        assert succeed("audit", labels, *predictions, "--output", "audit").stderr == ""
+        found = Audit.read(Path("audit"))
+        assert np.array_equal(np.sort(found.findings.suspects), WRONG)
+        names = np.array(found.class_names)
+        assert names[found.findings.given].tolist() == WORDS
+        assert names[found.findings.suggested[WRONG]].tolist() == [NAMES[t] for t in TRUE[WRONG]]
+    assert found.samples[:2] == ["line 2", "line 3"]
+    samples = open_samples(found)
+    assert samples.kind == "rows"
+    assert (samples.audit.index >= 0).all()
+    assert samples.cells(3) == [("key", "k3"), ("text", TEXTS[3]), ("label", WORDS[3])]
+
+
+@pytest.mark.usefixtures("desk")
+def test_rows_that_were_left_out_are_told() -> None:
+    command, array = ("audit", "labels.csv", "--output", "audit"), ("--probabilities", "p.npy")
+    Path("review.csv").write_text("sample,label\nline 5,\n")
+    review = ("--labels", "review.csv")
+    assert "200 rows of the probabilities, got 199" in refusal(*command, *review, *array)
+    result = succeed(*command, *review, *BY_ID)
+    assert "1 row about samples that are not in" in result.stderr
+    found = Audit.read(Path("audit"))
+    assert np.array_equal(np.sort(found.findings.suspects), [0, *(WRONG[1:] - 1)])
+    # The first text, in quotes for its comma, and then its label.
+    file = Path("labels.csv")
+    file.write_text(file.read_text().replace('which is",dog', 'which is",', 1))
+    said = refusal(*command, *array)
+    assert "line 2" in said
+    assert "--id" in said
+    result = succeed(*command, *BY_ID)
+    assert "line 2; left out" in result.output
+    assert "About 19 of 199 labels are wrong" in result.output
