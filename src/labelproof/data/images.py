@@ -316,16 +316,13 @@ def _examine(
                 image.draft(None, (1, 1))
                 image.load()
                 flatten_image(image, "RGB")
-            # Last, since a GIF is searched for its second picture.
-            return mode, _has_pages(image)
+            paged = False
+            with suppress(Exception):  # a second page that is broken is none
+                # Last, since a GIF is searched for its second picture.
+                paged = image.format in _PAGED_FORMATS and getattr(image, "is_animated", False)
+            return mode, paged
     except Exception as error:
         return why_unreadable(file, error)
-
-
-def _has_pages(image: Image.Image) -> bool:
-    with suppress(Exception):  # a second page that is broken is none
-        return image.format in _PAGED_FORMATS and getattr(image, "is_animated", False)
-    return False
 
 
 def channel_statistics(images: Iterable[NDArray[np.uint8]]) -> Statistics:
@@ -390,8 +387,7 @@ def dataset_from_files(
         given = None if class_names else len(splits["train"].labels)
         check_classes(name, names, num_images=given)
     opened = on_error != "later"
-    published = statistics is not None
-    copies = report_duplicates(name, splits) if opened and not published else {}
+    copies = report_duplicates(name, splits) if opened and statistics is None else {}
     kept: dict[str, tuple[EncodedImages, Any, Any]] = {}
     unreadable: list[str] = []
     grey = opened
@@ -419,13 +415,13 @@ def dataset_from_files(
     if missing := [word for label, word in enumerate(names) if label not in shown]:
         classes = count(len(missing), "class", "classes")
         notice(f"{name}: {classes} without a training image: {few(missing)}")
-    contents = {}
-    for split, (files, labels, groups) in kept.items():
-        images = ImageFiles(files, mode="L" if grey else "RGB", short_side=short_side)
-        if split == "train":
-            statistics = statistics or (sample_statistics(images) if opened else _UNSEEN)
-        contents[split] = Split(images, labels, groups=groups)
-    mean, std = statistics or _UNSEEN
+    source = partial(ImageFiles, mode="L" if grey else "RGB", short_side=short_side)
+    contents = {
+        split: Split(source(files), labels, groups=groups)
+        for split, (files, labels, groups) in kept.items()
+    }
+    train: Any = contents["train"].images
+    mean, std = statistics or (sample_statistics(train) if opened else _UNSEEN)
     return Dataset(name, contents, tuple(names), mean, std, clean=False)
 
 

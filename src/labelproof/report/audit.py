@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from markupsafe import Markup
 from numpy.typing import NDArray
 
@@ -233,15 +234,10 @@ def seen_first(findings: Findings, listed: Listed) -> list[int]:
 
     The highest scores come first, but before all others some of each pair of classes.
     """
-    met: dict[tuple[int, int], int] = {}
-    early: list[int] = []
-    late: list[int] = []
-    for number, place in enumerate(listed.places.tolist()):
-        pair = (int(findings.given[place]), int(findings.suggested[place]))
-        met[pair] = met.get(pair, 0) + 1
-        suspect = number < listed.suspects
-        (early if suspect and met[pair] <= EACH_PAIR else late).append(number)
-    return early + late
+    pairs = pd.Series(findings.given * findings.num_classes + findings.suggested)[listed.places]
+    late = pairs.groupby(pairs.to_numpy()).cumcount().to_numpy() >= EACH_PAIR
+    late[listed.suspects :] = True
+    return np.argsort(late, kind="stable").tolist()
 
 
 def look_at(
