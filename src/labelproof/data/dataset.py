@@ -173,16 +173,13 @@ class Dataset:
         """
         if tuple(names) == self.class_names:
             return self
-        # A class without samples does no harm.
-        used = np.unique(np.concatenate([split.labels for split in self.splits.values()]))
-        strange = [self.class_names[label] for label in used]
-        if strange := [name for name in strange if name not in names]:
-            raise ValueError(
-                f"data: expected classes of the run ({few(list(names))}), {self.name} has "
-                f"{few(strange)}"
-            )
         numbers = {name: number for number, name in enumerate(names)}
         index = np.array([numbers.get(name, -1) for name in self.class_names], dtype=np.int64)
+        # A class without samples does no harm.
+        used = np.unique(np.concatenate([split.labels for split in self.splits.values()]))
+        if strange := [self.class_names[label] for label in used if index[label] < 0]:
+            expected = f"data: expected classes of the run ({few(list(names))})"
+            raise ValueError(f"{expected}, {self.name} has {few(strange)}")
         splits = {
             name: replace(split, labels=index[split.labels]) for name, split in self.splits.items()
         }

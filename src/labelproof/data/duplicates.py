@@ -55,23 +55,18 @@ def _digest(path: str, last: int | None = None) -> bytes:
 
 def report_duplicates(place: str, splits: Mapping[str, Any]) -> dict[str, NDArray[np.int64]]:
     """Warn of labelled files that occur twice; numbers each as `find_duplicate_rows` does."""
-    files: list[Any] = [
-        (content.files[index], split, index, label)
+    files = [
+        (file, split, label)
         for split, content in splits.items()
         if isinstance(content.files, list)  # paths, and not images within another file
-        for index, label in enumerate(content.labels)
+        for file, label in zip(content.files, content.labels, strict=True)
     ]
-    found = find_duplicates([file[0] for file in files])
-    numbers = [number for number, group in enumerate(found) for _ in group]
-    table: Any = pd.DataFrame(
-        [files[index] for group in found for index in group],
-        columns=["name", "split", "index", "label"],
-    ).assign(group=numbers)
-    report_copies(place, "image", table)
-    copies = {split: np.full(len(content.labels), -1) for split, content in splits.items()}
-    for split, part in table.groupby("split"):
-        copies[str(split)][part["index"]] = part["group"]
-    return copies
+    groups = np.full(len(files), -1)
+    for number, group in enumerate(find_duplicates([file for file, _, _ in files])):
+        groups[group] = number
+    table: Any = pd.DataFrame(files, columns=["name", "split", "label"]).assign(group=groups)
+    report_copies(place, "image", table[groups >= 0])
+    return {str(split): part.to_numpy() for split, part in table.groupby("split")["group"]}
 
 
 def find_duplicate_rows(rows: NDArray[Any], cells: pd.DataFrame | None = None) -> NDArray[np.int64]:

@@ -63,7 +63,14 @@ def read_record_file(path: Path) -> RunRecord:
         record = read_fields(RunRecord, read_json(path))
         configuration = Configuration.recorded(record.configuration)
         for metric, values in record.curve.items():
-            _check_curve(metric, values, configuration.epochs)
+            # A part of a loss that counts for nothing may be NaN; an accuracy is always a share.
+            share = metric.endswith("_accuracy")
+            sound = all(
+                type(value) in (int, float) and (not share or 0 <= value <= 100) for value in values
+            )
+            if len(values) != configuration.epochs or not sound:
+                kind = "percentages" if share else "numbers"
+                raise ValueError(f"curve: expected {configuration.epochs} {kind} for {metric}")
     except (ValueError, TypeError) as error:
         # Of a loss it goes on with a picture of the place, which is not for one line.
         message = str(error).splitlines()[0]
@@ -71,19 +78,6 @@ def read_record_file(path: Path) -> RunRecord:
             f"{path}: not a record of a run, or one of a newer labelproof ({message})"
         ) from None
     return dataclasses.replace(record, configuration=configuration.as_values())
-
-
-def _check_curve(metric: str, values: list[Any], epochs: int) -> None:
-    # A part of a loss that counts for nothing may be NaN; an accuracy is always a share.
-    sound = all(
-        isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and (not metric.endswith("_accuracy") or 0 <= value <= 100)
-        for value in values
-    )
-    if len(values) != epochs or not sound:
-        kind = "percentages" if metric.endswith("_accuracy") else "numbers"
-        raise ValueError(f"curve: expected {epochs} {kind} for {metric}")
 
 
 class RecordStore:
