@@ -64,7 +64,9 @@ def report_duplicates(place: str, splits: Mapping[str, Any]) -> dict[str, NDArra
     groups = np.full(len(files), -1)
     for number, group in enumerate(find_duplicates([file for file, _, _ in files])):
         groups[group] = number
-    table: Any = pd.DataFrame(files, columns=["name", "split", "label"]).assign(group=groups)
+    # As objects: a name of a file need not be UTF-8.
+    table: Any = pd.DataFrame(files, columns=["name", "split", "label"], dtype=object)
+    table["group"] = groups
     report_copies(place, "image", table[groups >= 0])
     return {str(split): part.to_numpy() for split, part in table.groupby("split")["group"]}
 
