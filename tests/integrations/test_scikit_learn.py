@@ -149,10 +149,9 @@ def test_a_warm_start_goes_on_from_the_weights() -> None:
     classifier = small(**options | {"early_stopping": False}).fit(features, labels)
     before = classifier.loss_curve_[-1]
     assert classifier.fit(features, labels).loss_curve_[3] < before * 1.1
-    with pytest.raises(ValueError, match="warm_start: expected the classes of the first fit"):
-        classifier.fit(features, labels + 1)
-    with pytest.raises(ValueError, match="warm_start: expected the network of the first fit"):
-        classifier.set_params(network="mlp(hidden=8,depth=1)").fit(features, labels)
+    for shift, network in ((1, "mlp(hidden=16,depth=1)"), (0, "mlp(hidden=8,depth=1)")):
+        with pytest.raises(ValueError, match="warm_start: expected the network and classes of"):
+            classifier.set_params(network=network).fit(features, labels + shift)
 
 
 def test_it_is_pickled_small_and_predicts_the_same_elsewhere() -> None:

@@ -213,11 +213,6 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             )
         if kind != "network" and not images:
             return self._fit_rows(admitted, seed)
-        if goes_on and not np.array_equal(admitted.classes, self.classes_):
-            raise ValueError(
-                f"warm_start: expected the classes of the first fit, {self.classes_}, got "
-                f"{admitted.classes}"
-            )
         examples, standard = make_examples(
             admitted,
             standard=self._standard if goes_on else None,
@@ -232,10 +227,11 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             seed=derive_seed(seed, "fit", len(earlier)),
             **{name: getattr(self, name) for name in _SETTINGS},
         )
-        if goes_on and setting.network != self.network_:
+        same = not goes_on or np.array_equal(admitted.classes, self.classes_)
+        if not same or (goes_on and setting.network != self.network_):
             raise ValueError(
-                f"warm_start: expected the network of the first fit, {self.network_}, got "
-                f"{setting.network}"
+                f"warm_start: expected the network and classes of the first fit, {self.network_} "
+                f"and {self.classes_}, got {setting.network} and {admitted.classes}"
             )
         execution = choose_execution(str(self._choose_device(images=images)))
         loss, setting = self._choose_loss(examples, setting, execution)
