@@ -26,13 +26,7 @@ from labelproof.training.run_folder import PREDICTIONS, SEARCH, RunFolder, ownin
 from labelproof.tuning.space import DEFAULT_TRIALS
 from labelproof.verbs.audit import write_page
 from labelproof.verbs.budget import MINUTES, choose_within, smaller, time_steps
-from labelproof.verbs.inputs import (
-    LabelledData,
-    Request,
-    choose_folder,
-    refuse_foreign,
-    take_over,
-)
+from labelproof.verbs.inputs import LabelledData, Request, choose_folder, refuse_foreign, take_over
 from labelproof.verbs.progress import Callback, Reporter
 from labelproof.verbs.run import Run, ask_run, load_run
 from labelproof.verbs.summaries import describe_fit, describe_start, format_settings
