@@ -180,7 +180,7 @@ def test_of_many_decisions_the_latest_are_read_and_all_are_taken_back(decisions:
     assert len(decisions.latest()) == 20_000
     decisions.decide("last.jpg", "cat", "keep", "cat")
     assert len(decisions.latest(since=19_990)) == 11
-    assert decisions.accept([]) == 0
+    decisions.accept([])
     decisions.undo()
     decisions.undo()
     assert decisions.latest() == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -15,7 +16,7 @@ from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, Split, check_classes, order_classes
 from labelproof.data.images import OnError, channel_statistics
 from labelproof.data.notices import few, readable
-from labelproof.data.splits import SPLITS, split_name
+from labelproof.data.splits import SPLITS
 from labelproof.data.table import dataset_from_rows
 from labelproof.npz import read_npz
 from labelproof.ranges import choose
@@ -25,7 +26,6 @@ IMAGES = ("x", "images", "data", "img", "imgs")
 FEATURES = ("embeddings", "features")
 """Names of rows; used where there are no images, which may have features beside them."""
 _LABELS = ("y", "labels", "label", "targets", "target")
-_ROLES = {"images": IMAGES, "features": FEATURES, "labels": _LABELS}
 
 
 def load_arrays(
@@ -169,31 +169,29 @@ def _label_column(array: NDArray[Any], place: str) -> NDArray[Any]:
 
 def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tuple[str, str]]:
     """For each split the names of its images and labels; names without a split are of `train`."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for name in arrays:
-        first, _, last = name.rpartition("_")
-        for kind, word in ((first, last), (last, first), (name, "")):
-            role = next((role for role, kinds in _ROLES.items() if kind in kinds), None)
-            if role and (not word or split_name(word)):
-                roles = found.setdefault(split_name(word) or "", {})
-                roles.setdefault(role, []).append(name)
-                break
-    unnamed = found.pop("", {})
+
+    def named(kinds: Sequence[str], words: Sequence[str]) -> list[str]:
+        kind, word = "|".join(kinds), "|".join(words)
+        spelled = f"({kind})_({word})|({word})_({kind})" if words else kind
+        return [name for name in arrays if re.fullmatch(spelled, name)]
+
     pairs: dict[str, tuple[str, str]] = {}
-    for split, roles in (found or {"train": unnamed}).items():
-        images, labels = roles.get("images") or roles.get("features") or [], roles.get("labels", [])
+    for split, words in {**SPLITS, "": ()}.items():
+        if not split and pairs:
+            break
+        images, labels = named(IMAGES, words) or named(FEATURES, words), named(_LABELS, words)
         if len(images) != len(labels) or len(images) > 1:
             names = " and ".join([*images, *labels])
             raise ValueError(f"{place}: expected an array of images and one of labels, got {names}")
         if images:
-            pairs[split] = (images[0], labels[0])
+            pairs[split or "train"] = (images[0], labels[0])
     if "train" not in pairs:
         shapes = few([f"{name} {array.shape}" for name, array in arrays.items()], shown=8)
         raise ValueError(
             f"{place}: expected arrays images and labels (or x and y, embeddings and labels, or "
             f"x_train, y_train, x_test, y_test), found {shapes or 'nothing'}"
         )
-    return {split: pairs[split] for split in SPLITS if split in pairs}
+    return pairs
 
 
 def as_images(

@@ -145,21 +145,17 @@ class Decisions:
         with self._writing():
             return self._add(sample, given, choice, label)
 
-    def accept(self, samples: Iterable[tuple[str, str, str]]) -> int:
+    def accept(self, samples: Iterable[tuple[str, str, str]]) -> None:
         """Store acceptances of several suggestions, which `undo` takes back at once.
 
         Args:
             samples: Of each the sample's name, the class it was given, and the one it is to have.
-
-        Returns:
-            How many there were.
         """
-        first, times = None, 0
+        first = None
         with self._writing():
             for sample, given, label in samples:
                 one = self._add(sample, given, "accept", label, batch=first)
-                first, times = first or one.number, times + 1
-        return times
+                first = first or one.number
 
     def undo(self, among: Container[tuple[str, str]] | None = None) -> Decision | None:
         """Undo the last standing decision and return it; `None` if there is none.
