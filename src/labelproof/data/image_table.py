@@ -106,21 +106,17 @@ def load_image_table(
     ).reset_index(drop=True)
     rows["path"] = _paths(rows["written"], path.parent)
     rows = _usable(rows, place, on_error)
-    parts = {
-        split: rows.iloc[part]
-        for split, part in split_parts(rows["split"].to_numpy(object), place).items()
-    }
     if on_error != "later" and group is not None:
         report_shared_groups(place, group, rows["group"], rows["split"])
-    contents = {
-        split: LabelledFiles(
-            part["path"].tolist(), part["label"].tolist(), part["group"].tolist() if group else None
+    contents = {}
+    for split, part in split_parts(rows["split"].to_numpy(object), place).items():
+        paths, labels, groups = (
+            rows[key].iloc[part].tolist() for key in ("path", "label", "group")
         )
-        for split, part in parts.items()
-    }
+        contents[split] = LabelledFiles(paths, labels, groups if group else None)
     name = readable(table_stem(path))
     dataset = dataset_from_files(name, contents, None, on_error, short_side, few_classes)
-    grouping = "" if group is None else group_checksum(parts["train"]["group"])
+    grouping = "" if group is None else group_checksum(contents["train"].groups or ())
     return replace(dataset, label=column, group=group, grouping=grouping)
 
 

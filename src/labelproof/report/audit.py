@@ -234,8 +234,8 @@ def seen_first(findings: Findings, listed: Listed) -> list[int]:
 
     The highest scores come first, but before all others some of each pair of classes.
     """
-    pairs = pd.Series(findings.given * findings.num_classes + findings.suggested)[listed.places]
-    late = pairs.groupby(pairs.to_numpy()).cumcount().to_numpy() >= EACH_PAIR
+    pairs = (findings.given * findings.num_classes + findings.suggested)[listed.places]
+    late = pd.Series(pairs).groupby(pairs).cumcount().to_numpy() >= EACH_PAIR
     late[listed.suspects :] = True
     return np.argsort(late, kind="stable").tolist()
 
