@@ -47,6 +47,7 @@ from labelproof import RobustClassifier
 from labelproof.audit.findings import suspect
 from labelproof.audit.noise_model import fit_noise_model
 from labelproof.data.columns import Columns
+from labelproof.integrations.boosting import boosting_objective
 from labelproof.noise import corrupt, corrupt_by_instance, pair_matrix, symmetric_matrix
 
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
@@ -98,10 +99,15 @@ def perceptron(seed: int) -> Any:
     return make_pipeline(StandardScaler(), MLPClassifier(random_state=seed))
 
 
-def xgboost(seed: int) -> Any:
+def xgboost(seed: int, **options: Any) -> Any:
     from xgboost import XGBClassifier  # pyright: ignore[reportMissingImports]
 
-    return XGBClassifier(random_state=seed, n_jobs=1)
+    return XGBClassifier(random_state=seed, n_jobs=1, **options)
+
+
+def objective(loss: str) -> Callable[[int], Any]:
+    """XGBoost with a loss of this package as its objective."""
+    return lambda seed: xgboost(seed, objective=boosting_objective(loss))
 
 
 def clean(make: Callable[[int], Any]) -> Callable[[int], Any]:
@@ -127,6 +133,8 @@ METHODS: dict[str, Callable[[int], Any]] = {
     BOOSTING: boosting,
     "MLP": perceptron,
     "XGBoost": xgboost,
+    "XGBoost (objective gce)": objective("gce(q=0.7)"),
+    "XGBoost (objective ce+sr)": objective("ce+sr"),
     "CleanLearning (logistic regression)": clean(linear),
     "CleanLearning (forest, leaf 5)": clean(forest_5),
     "CleanLearning (boosting)": clean(boosting),

@@ -45,6 +45,10 @@ def test_the_objective_is_positive_weighed_and_takes_one_score_for_two_classes()
     np.testing.assert_allclose(differentiate("gce(q=0.7)", table, labels).gradient[:, 1], gradient)
     weighed = boosting_objective("gce(q=0.7)", floor=0.02)(labels, scores, np.full(50, 3.0))
     np.testing.assert_allclose(weighed, (3 * gradient, 3 * hessian))
+    # Before the first tree all scores are 0.
+    for loss in LOSSES:
+        for start in (np.zeros(50), np.zeros((50, 2))):
+            assert np.isfinite(boosting_objective(loss)(labels, start)).all(), loss
     with pytest.raises(ValueError, match="scores"):
         differentiate("ce", np.zeros(3), [0, 1, 0])
     with pytest.raises(ValueError, match="loss"):

@@ -102,7 +102,8 @@ def boosting_objective(
         single = told.ndim == 1 or told.shape[1] == 1
         table = np.column_stack([np.zeros(len(given)), told.ravel()]) if single else told
         gradient, hessian = differentiate(loss, table, given)
-        hessian = np.maximum(hessian, floor)
+        # Sharpening has no second derivative where all scores are 0, as before the first tree.
+        hessian = np.where(hessian > floor, hessian, floor)
         if weight is not None:
             share = np.asarray(weight, np.float64)[:, None]
             gradient, hessian = gradient * share, hessian * share
