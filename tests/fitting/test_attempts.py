@@ -134,7 +134,7 @@ def test_a_second_folder_of_images_with_equal_names_is_not_the_first_one(tmp_pat
     asked = {"data": str(first), "fingerprint": "27d1"}
     Attempts(asked, "ce").write(tmp_path)
     second.mkdir()
-    with pytest.raises(ValueError, match="other settings .data"):
+    with pytest.raises(ValueError, match=r"other settings \(data"):
         go_on(tmp_path, asked | {"data": str(second)}, "ce")
     assert go_on(tmp_path, asked | {"data": f"{first}/"}, "ce").asked == asked
     first.rmdir()  # it was moved

@@ -218,7 +218,7 @@ def test_rows_of_a_group_stay_in_one_fold_and_unseen() -> None:
     rows[59] = rows[3]
     groups, labels = np.arange(300) // 3, np.arange(300) % 2
     examples = label_rows(rows, labels, np.arange(2), groups=groups, seed=0)
-    assert examples.grouped
+    assert examples.groups is not None
     assert [len(cut) for cut in examples.cuts] == [5, 5, 5, 5]
     for part in itertools.chain(*examples.cuts):
         assert not set(groups[part.train]) & set(groups[part.validation])
@@ -229,6 +229,19 @@ def test_rows_of_a_group_stay_in_one_fold_and_unseen() -> None:
     classifier = RobustClassifier(random_state=0).fit(rows, labels, groups=groups)
     told = classifier.out_of_sample_proba_
     assert np.mean(told.argmax(axis=1) == labels) < 0.7
+
+
+def test_a_forest_predicts_rows_whose_copies_it_has_not_seen() -> None:
+    generator = np.random.default_rng(0)
+    rows, given = generator.normal(size=(200, 2)), generator.integers(2, size=200)
+    rows, given = rows.repeat(2, axis=0), given.repeat(2)  # labels that only a copy tells
+    examples = label_rows(rows, given, np.arange(2), seed=0)
+    known = SoftRows(examples.rows, examples.labels, examples.weight)
+    for forest in (Forest(leaf=1, groups=examples.groups), Forest(leaf=1)):
+        told = forest.held_out(known, examples.cuts[0])[0]
+        order = np.concatenate([part.validation for part in examples.cuts[0]])
+        right = np.mean(told.argmax(axis=1) == examples.given[order])
+        assert right < 0.6 if forest.groups is not None else right > 0.8
 
 
 def test_weights_of_classes_count(noisy_blobs: Arrays) -> None:

@@ -44,6 +44,8 @@ _NEGLIGIBLE = 0.01
 """A probability below which a row is not repeated for a class."""
 _LEAST = 1e-4
 """The smallest probability that a candidate is believed."""
+_LARGEST = 3
+"""Rows of a group that one tree in twenty leaves out."""
 _FARTHEST = 5.0
 """In standard deviations: a feature farther from its mean counts as this far."""
 
@@ -209,14 +211,14 @@ class Kernel(Candidate):
 class Forest(Candidate):
     """Trees over soft labels: a regression forest's squared error is the Gini criterion on them.
 
-    Each tree leaves out a third of the rows, which saves the cross-validation unless rows are
-    `grouped`: those of one group would be on both sides. Of the usual number of trees it has one
-    part in `fraction`.
+    Each tree leaves out a third of the rows, which saves the cross-validation: a row is predicted
+    by the trees that have seen none of its group. Larger groups than `_LARGEST` are hardly ever
+    left out whole. Of the usual number of trees it has one part in `fraction`.
     """
 
     leaf: int = 5
     extra: bool = False
-    grouped: bool = False
+    groups: NDArray[np.int64] | None = None
     fraction: int = 1
     _whole: Any = field(default=None, init=False, repr=False)
 
@@ -231,24 +233,27 @@ class Forest(Candidate):
         return False
 
     def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
-        """By the trees that a row was left out of, unless rows are grouped."""
-        if self.grouped:
+        """By the trees that have seen none of a row's group, or by folds where groups are large."""
+        if self.groups is not None and np.bincount(self.groups).max() > _LARGEST:
             return super().held_out(known, parts)
         forest, told = self._out_of_bag(known)
         self._whole = known, forest
         return told[np.concatenate([part.validation for part in parts])][None]
 
     def _out_of_bag(self, known: SoftRows) -> tuple[Any, Floats]:
-        """A forest, and what the trees that a row was left out of say of it."""
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")
-            forest = self._make(oob_score=True).fit(*known)
-        told = forest.oob_prediction_.reshape(known.labels.shape)
-        told = np.where((forest.oob_prediction_ == 0).all(axis=-1)[:, None], 1.0, told)
-        del forest.oob_prediction_  # as long as the training rows
-        return forest, as_probabilities(np.nan_to_num(told, nan=1.0))
+        """A forest, and what the trees that have seen none of a row's group say of it."""
+        forest = self._make().fit(*known)
+        rows, told = known.rows.astype(np.float32), np.zeros_like(known.labels)
+        groups = np.arange(len(rows)) if self.groups is None else self.groups
+        for tree, drawn in zip(forest.estimators_, forest.estimators_samples_, strict=True):
+            seen = np.zeros(groups.max() + 1, np.bool_)
+            seen[groups[drawn]] = True
+            out = np.flatnonzero(~seen[groups])
+            told[out] += tree.predict(rows[out]).reshape(len(out), -1)
+        told[told.sum(axis=1) == 0] = 1.0  # no tree has left it out
+        return forest, as_probabilities(told / told.sum(axis=1, keepdims=True))
 
-    def _make(self, **options: Any) -> Any:
+    def _make(self) -> Any:
         make: Any = ExtraTreesRegressor if self.extra else RandomForestRegressor
         return make(
             TREES // self.fraction,
@@ -257,7 +262,6 @@ class Forest(Candidate):
             bootstrap=True,
             random_state=self.seed,
             n_jobs=self.n_jobs,
-            **options,
         )
 
     def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:

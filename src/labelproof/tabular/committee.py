@@ -121,25 +121,24 @@ def choose_candidates(
 ) -> list[Candidate]:
     """What is compared: from stiff to flexible, because the more noise, the stiffer is better."""
     common: dict[str, Any] = {"seed": seed, "n_jobs": n_jobs}
-    grouped = examples.grouped
     # A leaf for each row is best where most labels are right; of many rows it is a large file.
     leaves = (1, 5, 20, 60) if len(examples.rows) <= _MOST_OF_ONE else (5, 20, 60)
     quick = [
         Linear(**common),
         Kernel(**common, sharpness=0.5),
         Kernel(**common, sharpness=4.0),
-        *(Forest(**common, leaf=leaf, grouped=grouped) for leaf in leaves),
+        *(Forest(**common, leaf=leaf, groups=examples.groups) for leaf in leaves),
     ]
     if examples.too_few:
         return quick
     if len(examples.rows) <= _CONFIRMED:
-        quick.append(Confirmed(**common, grouped=grouped))
+        quick.append(Confirmed(**common))
     if fast:
         return quick
     return [
         *quick,
         Kernel(**common, sharpness=16.0),
-        Forest(**common, leaf=5, extra=True, grouped=grouped),
+        Forest(**common, leaf=5, extra=True, groups=examples.groups),
         Network(**common),
         Network(**common, loss="gce(q=0.7)"),
         Boosting(**common, stages=_stages(len(examples.class_weight))),

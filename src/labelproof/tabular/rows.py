@@ -90,7 +90,8 @@ class LabelledRows:
         class_weight: How much each class counts, `(C)`.
         cuts: Each cuts all rows into folds.
         became: For each row that came, which of these it is: equal ones may be taken for one.
-        grouped: Whether some rows have to stay in one fold.
+        groups: A number for each row, the same for rows that have to stay in one fold, if there are
+            such.
     """
 
     rows: Floats
@@ -99,7 +100,7 @@ class LabelledRows:
     class_weight: Floats
     cuts: list[list[Holdout]]
     became: NDArray[np.int64] | None = None
-    grouped: bool = False
+    groups: NDArray[np.int64] | None = None
 
     @cached_property
     def labels(self) -> Floats:
@@ -166,7 +167,7 @@ def label_rows(
     balance[present] = compute_class_weight(
         class_weight, classes=classes[present], y=classes[given]
     )
-    return LabelledRows(rows, given, weight, balance, cuts, became, together is not None)
+    return LabelledRows(rows, given, weight, balance, cuts, became, together)
 
 
 def merge_duplicates(
