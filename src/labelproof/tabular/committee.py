@@ -73,7 +73,7 @@ _ONE_SIDED = 0.35
 """How one-sided the mistakes in labels beyond doubt have to be, to be more than chance."""
 _LEANING = 0.8
 """How one-sided those of all labels may be beside them: more, and it is the blend that leans. Both
-were chosen on every second table of `benchmarks/tables.py`."""
+were chosen on the tables of `benchmarks/tables.py`."""
 _HOPELESS = 0.7
 """Boosting is the dearest candidate: if its first fold learns less than this share of what the best
 candidate learns there, it is not trained on the others."""
