@@ -87,8 +87,8 @@ def figure(
     features = name == TSNE
     if (methods or columns if features else runs or embeddings) or (noise and not embeddings):
         raise ValueError(
-            "figure: expected --runs or --embeddings with tsne, --noise with --embeddings, "
-            f"--methods and --columns with the others, got something else for {name}"
+            "figure: expected --runs or --embeddings with tsne, --noise with --embeddings, and "
+            f"--methods and --columns with the others; {name} takes no other of these"
         )
     if embeddings is not None:
         drawn = _draw_embeddings(embeddings, noise)

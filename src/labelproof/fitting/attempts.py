@@ -105,10 +105,8 @@ def _moved(name: str, kept: Attempts, now: object) -> bool:
         return False
     # A fingerprint knows images by their names and sizes: a folder that is still where it was has
     # not been moved, and another may have the like.
-    earlier, place = (
-        Path(kept.places.get(name, {}).get("path", before)).expanduser(),
-        Path(now).expanduser(),
-    )
+    earlier = Path(kept.places.get(name, {}).get("path", before)).expanduser()
+    place = Path(now).expanduser()
     return not (place.is_dir() and earlier.exists()) or earlier.samefile(place)
 
 

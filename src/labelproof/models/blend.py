@@ -21,7 +21,7 @@ LEAST = 1e-4
 """The smallest probability that a classifier is believed."""
 FARTHEST = 5.0
 """In standard deviations: a feature farther from its mean counts as this far."""
-TAKEN_BACK = 10
+_TAKEN_BACK = 10
 """Steps from the probabilities of given labels to those of true classes: more change little."""
 
 
@@ -91,10 +91,26 @@ class Blend(_OfTensors):
         ready = ((wide - self.mean) / self.std).clamp(-FARTHEST, FARTHEST)
         told = torch.cat([_as_probabilities(member(rows, ready)) for member in self.members])
         calibrated = _calibrate(told, self.temperatures[:, None, None])
-        mean = true = (self.weights[:, None, None] * calibrated).sum(dim=0)
-        for _ in range(TAKEN_BACK if self.mixed else 0):
-            true = true * ((mean / (true @ self.mixing).clamp(min=1e-12)) @ self.mixing.T)
-        return _calibrate(true / self.prior, self.temperature).log().float()
+        mean = (self.weights[:, None, None] * calibrated).sum(dim=0)
+        if self.mixed:
+            mean = take_back(mean, self.mixing)
+        return _calibrate(mean / self.prior, self.temperature).log().float()
+
+
+def take_back(told: Tensor, mixing: Tensor) -> Tensor:
+    r"""The probabilities of true classes behind those of given labels, `(N, C)`.
+
+    A row of `mixing` says how a true class is labelled. By expectation maximisation, since
+    \(p\,T^{-1}\) may be negative.
+
+    >>> mixing = torch.tensor([[0.7, 0.3], [0.0, 1.0]])
+    >>> take_back(torch.tensor([[0.56, 0.44]]), mixing).round(decimals=2)
+    tensor([[0.8000, 0.2000]])
+    """
+    found = told
+    for _ in range(_TAKEN_BACK):
+        found = found * ((told / (found @ mixing).clamp(min=1e-12)) @ mixing.T)
+    return found
 
 
 def _as_probabilities(table: Tensor) -> Tensor:

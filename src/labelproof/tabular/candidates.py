@@ -36,18 +36,15 @@ from labelproof.fitting.recipe import (
     complete_loss,
 )
 from labelproof.losses import parse_loss
+from labelproof.models.blend import FARTHEST, LEAST
 from labelproof.tabular.rows import Standard
 
 Floats = NDArray[np.float64]
 TREES = 100
 _NEGLIGIBLE = 0.01
 """A probability below which a row is not repeated for a class."""
-_LEAST = 1e-4
-"""The smallest probability that a candidate is believed."""
-_LARGEST = 3
+_LARGEST_GROUP = 3
 """Rows of a group that one tree in twenty leaves out."""
-_FARTHEST = 5.0
-"""In standard deviations: a feature farther from its mean counts as this far."""
 
 
 class SoftRows(NamedTuple):
@@ -116,7 +113,7 @@ class Candidate:
     def _standardized(self, rows: Floats) -> Floats:
         assert self.standard is not None  # noqa: S101
         wide = (rows - self.standard.mean) / self.standard.std
-        return np.clip(wide, -_FARTHEST, _FARTHEST)
+        return np.clip(wide, -FARTHEST, FARTHEST)
 
     def _classify(self, model: Any, known: SoftRows) -> Any:
         """Train a classifier on a copy of each row for every class it may be of."""
@@ -212,8 +209,8 @@ class Forest(Candidate):
     """Trees over soft labels: a regression forest's squared error is the Gini criterion on them.
 
     Each tree leaves out a third of the rows, which saves the cross-validation: a row is predicted
-    by the trees that have seen none of its group. Larger groups than `_LARGEST` are hardly ever
-    left out whole. Of the usual number of trees it has one part in `fraction`.
+    by the trees that have seen none of its group. Larger groups than `_LARGEST_GROUP` are hardly
+    ever left out whole. Of the usual number of trees it has one part in `fraction`.
     """
 
     leaf: int = 5
@@ -234,7 +231,7 @@ class Forest(Candidate):
 
     def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
         """By the trees that have seen none of a row's group, or by folds where groups are large."""
-        if self.groups is not None and np.bincount(self.groups).max() > _LARGEST:
+        if self.groups is not None and np.bincount(self.groups).max() > _LARGEST_GROUP:
             return super().held_out(known, parts)
         forest, told = self._out_of_bag(known)
         self._whole = known, forest
@@ -511,5 +508,5 @@ def as_probabilities(table: NDArray[Any]) -> Floats:
     array([[7.500e-01, 2.500e-01],
            [9.999e-01, 1.000e-04]])
     """
-    kept = np.maximum(table, _LEAST)
+    kept = np.maximum(table, LEAST)
     return kept / kept.sum(axis=-1, keepdims=True)

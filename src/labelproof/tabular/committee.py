@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
@@ -33,7 +34,7 @@ from threadpoolctl import threadpool_limits
 
 from labelproof.audit.anchors import one_sidedness, read_through, read_word
 from labelproof.audit.noise_model import Groups, NoiseModel, fit_noise_model
-from labelproof.models.blend import TAKEN_BACK
+from labelproof.models.blend import take_back
 from labelproof.tabular.candidates import (
     Boosting,
     Candidate,
@@ -113,7 +114,8 @@ class Committee:
         told = (table for member in self.members for table in member.predict(wide))
         calibrated = map(calibrate, told, self.temperatures)
         mean = sum(weight * each for weight, each in zip(self.weights, calibrated, strict=True))
-        return calibrate(take_back(np.asarray(mean), self.mixing) / self.prior, self.temperature)
+        true = take_back(torch.from_numpy(mean), torch.from_numpy(self.mixing)).numpy()
+        return calibrate(true / self.prior, self.temperature)
 
 
 def choose_candidates(
@@ -248,8 +250,7 @@ def _keep(
     temperatures, mixing = np.array([told[key].temperature for key in weights]), np.eye(len(prior))
     samples = Groups(np.log(mean).astype(np.float32), given)
     read = read_through(samples, noise)
-    beyond_doubt, every = one_sidedness(samples)
-    if len(told) > 1 and beyond_doubt > _ONE_SIDED and every < _LEANING * beyond_doubt:
+    if len(told) > 1 and _goes_one_way(samples):
         noise, mixing, prior, temperature = read, read.transition, np.ones_like(prior), 1.0
     if len(told) == 1:
         best = said
@@ -280,6 +281,12 @@ def _keep(
     return Committee(
         members, shares, temperatures, mixing, prior, temperature, noise, scores, out_of_sample
     )
+
+
+def _goes_one_way(samples: Groups) -> bool:
+    """Whether classes are mistaken one way only, and not because the blend leans that way."""
+    beyond_doubt, every = one_sidedness(samples)
+    return beyond_doubt > _ONE_SIDED and every < _LEANING * beyond_doubt
 
 
 def _trust(candidates: Sequence[Candidate], examples: LabelledRows) -> Committee:
@@ -345,20 +352,6 @@ def calibrate(table: Floats, temperature: float) -> Floats:
     scores = np.log(table) / temperature
     powered = np.exp(scores - scores.max(axis=1, keepdims=True))
     return as_probabilities(powered / powered.sum(axis=1, keepdims=True))
-
-
-def take_back(told: Floats, mixing: Floats) -> Floats:
-    r"""The probabilities of true classes behind those of given labels.
-
-    By expectation maximisation, since \(p\,T^{-1}\) may be negative.
-
-    >>> take_back(np.array([[0.56, 0.44]]), np.array([[0.7, 0.3], [0.0, 1.0]])).round(2)
-    array([[0.8, 0.2]])
-    """
-    found = told
-    for _ in range(TAKEN_BACK):
-        found = found * (told / np.maximum(found @ mixing, 1e-12) @ mixing.T)
-    return found
 
 
 def _log_loss(table: Floats, given: NDArray[np.int64], share: Floats) -> float:
