@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 from sklearn.ensemble import (
     ExtraTreesRegressor,
@@ -41,8 +42,11 @@ from labelproof.tabular.rows import Standard
 
 Floats = NDArray[np.float64]
 TREES = 100
+_TREES_OF_FOLD = 33
+"""Trees of a forest that holds a fold out: five of them cost less than two forests."""
 _NEGLIGIBLE = 0.01
 """A probability below which a row is not repeated for a class."""
+_FEW_COEFFICIENTS = 100
 _LARGEST_GROUP = 3
 """Rows of a group that one tree in twenty leaves out."""
 
@@ -150,8 +154,12 @@ class Linear(Candidate):
 
     def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         ready = known._replace(rows=self._standardized(known.rows))
+        # Newton's steps are few, but each solves equations of as many unknowns as coefficients.
+        few = self.classes * ready.rows.shape[1] <= _FEW_COEFFICIENTS
+        solver = "newton-cholesky" if few else "lbfgs"
         for index in chosen:
-            yield self._classify(LogisticRegression(C=self.strengths[index], max_iter=200), ready)
+            model = LogisticRegression(C=self.strengths[index], max_iter=200, solver=solver)
+            yield self._classify(model, ready)
 
     def _ask(self, model: Any, rows: Floats) -> Floats:
         ready = self._standardized(rows)
@@ -177,22 +185,46 @@ class Kernel(Candidate):
         """One for each ridge."""
         return tuple(f"kernel {self.sharpness:g} (ridge={ridge:g})" for ridge in self.ridges)
 
+    def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
+        """From one Gram matrix of all rows, less what each part adds to it.
+
+        Landmarks have no labels, so rows of the part may be among them.
+        """
+        self.standard = Standard.of_rows(known.rows, known.weight)
+        features, penalty = self._place(known.rows)
+        whole = _normal_equations(features, known)
+        told = []
+        for part in parts:
+            out = part.validation
+            gram, target = _normal_equations(features[out], known.take(out))
+            rest = whole[0] - gram, whole[1] - target
+            solved = self._solve(*rest, penalty, len(part.train), range(len(self.ridges)))
+            told.append([as_probabilities(features[out] @ each) for each in solved])
+        return np.concatenate(told, axis=1)
+
     def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
-        rows, labels, weight = known
+        features, penalty = self._place(known.rows)
+        yield from self._solve(*_normal_equations(features, known), penalty, len(features), chosen)
+
+    def _place(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Choose landmarks; the features of all rows and what a ridge is multiplied by."""
         picked = np.random.default_rng(self.seed).permutation(len(rows))[: self.landmarks]
         self.points = self._standardized(rows[picked]) / np.sqrt(rows.shape[1])
         features = self._features(rows)
-        weighed = (features * weight[:, None]).T
-        gram, target = weighed @ features, weighed @ labels
-        size = len(self.points)
-        penalty = np.eye(len(gram))
-        penalty[:size, :size] = self._features(rows[picked])[:, :size]
+        size = len(picked)
+        penalty = np.eye(features.shape[1])
+        penalty[:size, :size] = features[picked, :size]
         penalty[-1, -1] = 0.0  # the constant
+        return features, penalty
+
+    def _solve(
+        self, gram: Floats, target: Floats, penalty: Floats, count: int, chosen: Sequence[int]
+    ) -> Iterator[Floats]:
+        # A trace of the identity: landmarks that are alike make the matrix singular.
+        trace = 1e-6 * count * np.eye(len(gram))
         for index in chosen:
-            ridged = gram + self.ridges[index] * penalty
-            # A trace of the identity: landmarks that are alike make the matrix singular.
-            ridged[np.diag_indices_from(ridged)] += 1e-6 * len(rows)
-            yield np.linalg.solve(ridged, target)
+            ridged = gram + self.ridges[index] * penalty + trace
+            yield cho_solve(cho_factor(ridged, overwrite_a=True), target)
 
     def _ask(self, model: Any, rows: Floats) -> Floats:
         return self._features(rows) @ model
@@ -204,19 +236,25 @@ class Kernel(Candidate):
         return np.column_stack([near, ready, np.ones(len(ready))])
 
 
+def _normal_equations(features: Floats, known: SoftRows) -> tuple[Floats, Floats]:
+    """Both sides of the equations of least squares."""
+    weighed = (features * known.weight[:, None]).T
+    return weighed @ features, weighed @ known.labels
+
+
 @dataclass
 class Forest(Candidate):
     """Trees over soft labels: a regression forest's squared error is the Gini criterion on them.
 
     Each tree leaves out a third of the rows, which saves the cross-validation: a row is predicted
     by the trees that have seen none of its group. Larger groups than `_LARGEST_GROUP` are hardly
-    ever left out whole. Of the usual number of trees it has one part in `fraction`.
+    ever left out whole.
     """
 
     leaf: int = 5
     extra: bool = False
     groups: NDArray[np.int64] | None = None
-    fraction: int = 1
+    of_fold: bool = False
     _whole: Any = field(default=None, init=False, repr=False)
 
     @property
@@ -232,10 +270,15 @@ class Forest(Candidate):
     def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
         """By the trees that have seen none of a row's group, or by folds where groups are large."""
         if self.groups is not None and np.bincount(self.groups).max() > _LARGEST_GROUP:
-            return super().held_out(known, parts)
+            return self._by_folds(known, parts)
         forest, told = self._out_of_bag(known)
         self._whole = known, forest
         return told[np.concatenate([part.validation for part in parts])][None]
+
+    def _by_folds(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
+        smaller = replace(self, of_fold=True)
+        # One after another: the trees of each are trained at a time.
+        return np.concatenate([smaller._told(known, part) for part in parts], axis=1)
 
     def _out_of_bag(self, known: SoftRows) -> tuple[Any, Floats]:
         """A forest, and what the trees that have seen none of a row's group say of it."""
@@ -253,7 +296,7 @@ class Forest(Candidate):
     def _make(self) -> Any:
         make: Any = ExtraTreesRegressor if self.extra else RandomForestRegressor
         return make(
-            TREES // self.fraction,
+            _TREES_OF_FOLD if self.of_fold else TREES,
             min_samples_leaf=self.leaf,
             max_features="sqrt",
             bootstrap=True,
@@ -285,10 +328,8 @@ class Confirmed(Forest):
         return (f"forest of confirmed labels (leaf={self.leaf})",)
 
     def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
-        """By smaller forests, which have not seen the labels in either step."""
-        smaller = replace(self, fraction=2)
-        # One after another: the trees of each are trained at a time.
-        return np.concatenate([smaller._told(known, part) for part in parts], axis=1)
+        """By folds, whose labels neither step has seen."""
+        return self._by_folds(known, parts)
 
     def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         told = self._out_of_bag(known)[1]

@@ -124,7 +124,7 @@ def choose_candidates(
     """What is compared: from stiff to flexible, because the more noise, the stiffer is better."""
     common: dict[str, Any] = {"seed": seed, "n_jobs": n_jobs}
     # A leaf for each row is best where most labels are right; of many rows it is a large file.
-    leaves = (1, 5, 20, 60) if len(examples.rows) <= _MOST_OF_ONE else (5, 20, 60)
+    leaves = (1, 5, 60) if len(examples.rows) <= _MOST_OF_ONE else (5, 20, 60)
     quick = [
         Linear(**common),
         Kernel(**common, sharpness=0.5),

@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 _FARTHEST = 1e6
 """In deviations from the mean: past it a row is so far out that its distance says nothing."""
 _FOLDS = 5
-_CUTS = 4
+_CUTS = 2
 _CUT_ROWS = 3_000
 """Rows that all cuts of a table have together, if it has fewer."""
 _FEWEST = 30
