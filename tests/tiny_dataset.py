@@ -54,7 +54,7 @@ def tiny_idx(address: str) -> KnownDataset:
             PublishedFile(name, len(data), sha256(data), (f"{address}/pub/",))
             for name, data in tiny_files().items()
         ),
-        layouts=(IdxLayout(("tiny",), num_classes=10),),
+        layouts=(IdxLayout(("tiny",)),),
         checksums={name: sha256(data) for name, data in tiny_contents().items()},
     )
 

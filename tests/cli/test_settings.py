@@ -53,13 +53,13 @@ def test_a_bad_file_is_named(tmp_path: Path) -> None:
 def test_a_network_fits_the_data_unless_it_was_chosen() -> None:
     for data, network in (
         ("digits", "cnn4(width=12)"),
-        ("MNIST", "cnn4"),
+        ("mnist", "cnn4"),
         ("fashion-mnist", "cnn4"),
         ("cifar10", "cnn8"),
     ):
         chosen = choose_configuration({"data": data}, preset=None, look=refuse)
         assert (chosen.network, chosen.augmentation) == (network, "none")
-        assert chosen.data == data.lower()
+        assert chosen.data == data
     large = "resnet18-imagenet"
     for height, width, lazy, network in (
         (2, 40, False, large),

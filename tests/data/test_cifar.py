@@ -33,7 +33,7 @@ def test_both_versions_give_what_was_written_and_coarse_labels_on_request(tmp_pa
         splits = layout.read(write(tmp_path / layout.folder, files))
         for split, batches in layout.batches.items():
             images, labels = splits[split]
-            written = np.concatenate([files[f"{n.removesuffix('.bin')}.bin"] for n in batches])
+            written = np.concatenate([files[f"{name}.bin"] for name in batches])
             np.testing.assert_array_equal(labels, written[:, :-3072])
             np.testing.assert_array_equal(images.reshape(len(written), -1), written[:, -3072:])
             assert images.shape[1:] == (3, 32, 32)

@@ -1,5 +1,4 @@
 import os
-import pickle
 import sys
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from made_images import write_images
 from labelproof.data import Dataset, Split, load_dataset
 from labelproof.data.dataset import order_classes
 from labelproof.data.images import sample_names
-from labelproof.data.notices import UnusableSamplesError, count, few, quoted, readable
+from labelproof.data.notices import count, few, quoted, readable
 from labelproof.data.table import dataset_from_rows
 
 ROWS = np.array([[1, 7, 0.1], [3, 7, 0.1], [5, 7, 0.1]], np.float32)
@@ -70,27 +69,6 @@ def test_what_is_printed_is_short() -> None:
     assert readable(os.fsdecode(b"caf\xe9.jpg")) == r"caf\xe9.jpg"
     assert order_classes(["dog", "Cat", "dog"]) == ("Cat", "dog")
     assert order_classes(["10", "9", "010", "2"]) == ("2", "9", "010", "10")
-
-
-def test_the_advice_is_apart_from_the_reason(tmp_path: Path) -> None:
-    write_images(tmp_path / "photos", ["a/0.png", "a/1.png", "b/0.png", "b/1.png"])
-    (tmp_path / "photos" / "a" / "0.png").write_bytes(b"oops")
-    numbers = "".join(f"{number},{'ab'[number % 2]}\n" for number in range(30))
-    tables = {
-        "unlabelled.csv": "size,label\n1,a\n2,b\n3,\n4,a\n5,b\n",
-        "large.csv": f"size,label\n{numbers}large,a\n",
-        "list.csv": "path,label\nphotos/a/1.png,a\nphotos/b/1.png,b\nphotos/b/3.png,b\n",
-    }
-    for name, text in tables.items():
-        (tmp_path / name).write_text(text)
-    for name in ("photos", *tables):
-        with pytest.raises(UnusableSamplesError) as caught:
-            load_dataset(tmp_path / name)
-        error = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 (made in the line itself)
-        assert str(tmp_path / name) in error.reason
-        assert "skip" not in error.reason
-        assert "on_error='skip'" in error.advice
-        assert str(error) == f"{error.reason}; {error.advice}"
 
 
 FILES = ["cat/1.png", "cat/deep/er/2.png", "dog/3.png", "dog/4.png"]

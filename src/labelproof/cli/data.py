@@ -28,7 +28,7 @@ from labelproof.data import (
 )
 from labelproof.data.images import OnError
 from labelproof.data.notices import count, readable
-from labelproof.data.published import BY_HAND, find_dataset, find_human_labels, known_dataset
+from labelproof.data.published import WEBVISION, find_dataset, find_human_labels, known_dataset
 from labelproof.data.published import data_root as find_root
 from labelproof.noise import parse_noise
 from labelproof.report.dataset import finding, write_dataset_page
@@ -61,9 +61,8 @@ def list_datasets(*, data_root: Path | None = None) -> None:
         say(console, f"{dataset.name:<14} {dataset.summary}")
         say(console, f"{'':14} {size}")
         say(console, f"{'':14} {_whereabouts(dataset, folder)[1]}")
-    for name, how in BY_HAND.items():
-        there = folder / name
-        say(console, f"{name:<14} {there if there.is_dir() else how}")
+    there = folder / "webvision"
+    say(console, f"{'webvision':<14} {there if there.is_dir() else WEBVISION}")
 
 
 @app.command()

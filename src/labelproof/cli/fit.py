@@ -47,11 +47,10 @@ def fit(
     """
     with loading(f"Reading {data} ..."):
         from labelproof.cli.console import carry_out, terminal
-        from labelproof.data.published import plain_name
         from labelproof.verbs.fit import FitPlan
         from labelproof.verbs.summaries import stem_of
 
-    given["output"] = given["output"] or Path(f"{stem_of(plain_name(data), given['labels'])}-fit")
+    given["output"] = given["output"] or Path(f"{stem_of(data, given['labels'])}-fit")
     reporter = terminal()
     plan = FitPlan(data, **given, progress=reporter)
     carry_out(plan, reporter, dry_run=dry_run)

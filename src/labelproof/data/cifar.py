@@ -13,7 +13,7 @@ import math
 import pickle
 import pickletools
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,12 @@ class CifarLayout:
     archive: str
     batches: Mapping[str, tuple[str, ...]]  # the files of each split, in order
     classes: tuple[int, ...]  # how many there are, for each label of an image
-    version: str = "python version"
+    ending: str = ""
+
+    @property
+    def version(self) -> str:
+        """Which of the publisher's versions it is."""
+        return "binary version" if self.ending else "python version"
 
     @property
     def folders(self) -> tuple[str, ...]:
@@ -46,13 +51,13 @@ class CifarLayout:
     @property
     def files(self) -> tuple[str, ...]:
         """The files it needs."""
-        return tuple(name for names in self.batches.values() for name in names)
+        return tuple(f"{name}{self.ending}" for names in self.batches.values() for name in names)
 
     def read(self, path: Path) -> dict[str, Arrays]:
         """Read both splits."""
         splits = {}
         for split, batches in self.batches.items():
-            parts = [self._read_batch(path / name) for name in batches]
+            parts = [self._read_batch(path / f"{name}{self.ending}") for name in batches]
             images, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
             splits[split] = images.reshape(-1, 3, 32, 32), labels
         return splits
@@ -66,12 +71,12 @@ class CifarLayout:
             length = -(-len(images) // len(names))
             for index, name in enumerate(names):
                 part = records[index * length : (index + 1) * length]
-                yield f"{name.removesuffix('.bin')}.bin", part.tobytes()
+                yield f"{name}.bin", part.tobytes()
 
     def _read_batch(self, title: Path) -> Arrays:
         """Pixels `(N, 3072)` and labels `(N, K)` of one file."""
         content = np.fromfile(title, np.uint8)
-        if self.version == "binary version":
+        if self.ending:
             # For each image its labels, then its pixels.
             record = len(self.classes) + _PIXELS
             if not len(content) or len(content) % record:
@@ -191,27 +196,16 @@ class _DataUnpickler(pickle.Unpickler):
         raise UnsafePickleError("refers to something outside itself")
 
 
-def _layouts(
-    home: str,
-    classes: tuple[int, ...],
-    folders: Sequence[str],
-    batches: Mapping[str, Sequence[str]],
-) -> tuple[CifarLayout, CifarLayout]:
-    names = {split: tuple(files) for split, files in batches.items()}
-    binary = {split: tuple(f"{file}.bin" for file in files) for split, files in names.items()}
-    archive = home.replace("cifar", "cifar-")
-    first = f"{archive}-binary.tar.gz", binary, classes, "binary version"
-    return (
-        CifarLayout(home, folders[0], *first),
-        CifarLayout(home, folders[1], f"{archive}-python.tar.gz", names, classes),
-    )
-
-
-_NAMES = {"train": [f"data_batch_{number}" for number in range(1, 6)], "test": ["test_batch"]}
-CIFAR10_LAYOUTS = _layouts(
-    "cifar10", (10,), ["cifar-10-batches-bin", "cifar-10-batches-py"], _NAMES
+_TEN = (
+    {"train": tuple(f"data_batch_{part}" for part in range(1, 6)), "test": ("test_batch",)},
+    (10,),
 )
-CIFAR100_LAYOUTS = _layouts(
-    *("cifar100", (20, 100), ["cifar-100-binary", "cifar-100-python"]),
-    {"train": ["train"], "test": ["test"]},
+_HUNDRED = {"train": ("train",), "test": ("test",)}, (20, 100)
+CIFAR10_LAYOUTS = (
+    CifarLayout("cifar10", "cifar-10-batches-bin", "cifar-10-binary.tar.gz", *_TEN, ".bin"),
+    CifarLayout("cifar10", "cifar-10-batches-py", "cifar-10-python.tar.gz", *_TEN),
+)
+CIFAR100_LAYOUTS = (
+    CifarLayout("cifar100", "cifar-100-binary", "cifar-100-binary.tar.gz", *_HUNDRED, ".bin"),
+    CifarLayout("cifar100", "cifar-100-python", "cifar-100-python.tar.gz", *_HUNDRED),
 )

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from labelproof.data.notices import UnusableSamplesError, count, few, notice, quoted, readable
+from labelproof.data.notices import count, few, notice, quoted, readable
 from labelproof.ranges import choose, suggest
 
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text"]
@@ -50,8 +50,11 @@ _EXPECTED = {"number": "numbers", "boolean": "true or false", "date": "dates suc
 _INFERRED: dict[str, Kind] = {
     **dict.fromkeys(["integer", "floating", "mixed-integer-float", "decimal", "empty"], "number"),
     **dict.fromkeys(["date", "datetime", "datetime64"], "date"),
+    "timedelta64": "number",
     "boolean": "boolean",
+    "categorical": "category",
 }
+"""Kinds by pandas' names for what a column holds; any other is text."""
 
 
 def on_threads(work: Callable[[Item], Result], items: Iterable[Item], *, rows: int) -> list[Result]:
@@ -146,17 +149,12 @@ class Column:
         chosen = index[codes]
         rows = np.flatnonzero(chosen >= 0)
         features[rows, chosen[rows]] = 1
-        if self.other or not set(words) - known.keys():
+        unseen = codes[(codes >= 0) & (chosen < 0)]
+        if len(unseen) <= max(UNSEEN * len(codes), 4):
             return ""
-        cells_of = zip(words, text_counts(codes, len(words)).tolist(), strict=True)
-        strange = {word: cells for word, cells in cells_of if cells and word not in known}
-        unseen = sum(strange.values())
-        if unseen <= max(UNSEEN * len(codes), 4):
-            return ""
-        return (
-            f"{place}: column {self.name!r}: {unseen:,} of {count(len(codes), 'cell')} have values "
-            f"unseen in training: {few([repr(word) for word in strange])}"
-        )
+        strange = few([repr(words[code]) for code in np.unique(unseen)])
+        share = f"{len(unseen):,} of {count(len(codes), 'cell')}"
+        return f"{place}: column {self.name!r}: {share} have values unseen in training: {strange}"
 
 
 @dataclass(frozen=True)
@@ -295,10 +293,10 @@ class Columns:
 
 def _learn(cells: pd.Series, name: str, leave_out: bool) -> Column:
     """What becomes of a column."""
-    kind = _kind_of(cells)
+    kind = _INFERRED.get(pd.api.types.infer_dtype(cells, skipna=True), "text")
     if kind in ("category", "text"):
         codes, words = text_codes(cells)
-        counts = text_counts(codes, len(words)).tolist()
+        counts = np.bincount(codes[codes >= 0], minlength=len(words)).tolist()
         counted = {word: rows for word, rows in zip(words, counts, strict=True) if rows}
         kind = _kind_of_text(counted) if kind == "text" else kind
         if kind == "category":
@@ -359,22 +357,6 @@ def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(word for _, word in sorted(frequent)[:MOST_WORDS]))
 
 
-def _kind_of(cells: pd.Series) -> Kind:
-    """The kind of a column by its type; text may turn out to be something else by its cells."""
-    dtype, types = cells.dtype, pd.api.types
-    if isinstance(dtype, pd.CategoricalDtype):
-        return "category"
-    if types.is_bool_dtype(dtype):
-        return "boolean"
-    if types.is_numeric_dtype(dtype) or types.is_timedelta64_dtype(dtype):
-        return "number"
-    if types.is_datetime64_any_dtype(dtype):
-        return "date"
-    if isinstance(dtype, pd.StringDtype):
-        return "text"
-    return _INFERRED.get(types.infer_dtype(cells, skipna=True), "text")
-
-
 def _kind_of_text(counted: Mapping[str, int]) -> Kind:
     """The kind of a column of text: how many cells have each."""
     words, counts = list(counted), np.array(list(counted.values()))
@@ -415,11 +397,6 @@ def text_codes(cells: pd.Series) -> tuple[NDArray[Any], list[str]]:
     return codes if len(found) == len(different) else again[codes], [str(word) for word in found]
 
 
-def text_counts(codes: NDArray[Any], words: int) -> NDArray[np.intp]:
-    """How many cells have each of some texts."""
-    return np.bincount(codes + np.intp(1), minlength=words + 1)[1:]
-
-
 def _numbers(
     cells: Any, name: str, kind: Kind, place: str, on_error: str
 ) -> tuple[NDArray[np.float64], str]:
@@ -437,16 +414,11 @@ def _numbers(
     if not wrong.any():
         return values, ""
     word = str(cells.index.name or "row")
-    shown = [f"{cell!r} in {word} {where}" for where, cell in cells[wrong].head(4).items()]
-    more = wrong.sum() - len(shown)
-    reason = (
-        f"{place}: column {name!r}: expected {'finite ' * (not stray.any())}{_EXPECTED[kind]}, "
-        f"got {few(shown)}{f' and {more:,} more' if more > 0 else ''}"
-    )
+    shown = few([f"{cell!r} in {word} {where}" for where, cell in cells[wrong].items()])
+    expected = f"{'finite ' * (not stray.any())}{_EXPECTED[kind]}"
+    reason = f"{place}: column {name!r}: expected {expected}, got {shown}"
     if on_error == "raise":
-        raise UnusableSamplesError(
-            reason, "fix them, or use on_error='skip' to treat them as missing"
-        )
+        raise ValueError(f"{reason}; fix them, or use on_error='skip' to treat them as missing")
     problem = f"{reason}; treated as missing" if on_error == "skip" else ""
     return np.where(wrong, np.nan, values), problem
 

@@ -73,7 +73,7 @@ def load_huggingface(
     return dataset_from_files(name, splits, named, on_error, short_side, few_classes)
 
 
-class ArrowImages:
+class ArrowImages(Sequence[Any]):
     """Rows `chosen` of an image column in Arrow files, read on access; can be pickled."""
 
     def __init__(self, rows: Any, column: str, chosen: NDArray[np.int64], name: str):
@@ -82,7 +82,7 @@ class ArrowImages:
     def __len__(self) -> int:
         return len(self.chosen)
 
-    def __getitem__(self, index: int, /) -> StoredImage:
+    def __getitem__(self, index: Any) -> Any:
         # Not decoded by datasets, which would fetch an image whose path is an address.
         image = self.rows.data.column(self.column)[int(self.chosen[index])].as_py()
         return StoredImage(self.name_of(index), (image and image["bytes"]) or b"")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -57,6 +57,10 @@ class StoredImage:
 
 Encoded: TypeAlias = str | StoredImage
 """An image before it is decoded: the path of its file, or its bytes."""
+
+EncodedImages: TypeAlias = Sequence[Any]
+"""Of `Encoded`, such as a list of paths. One that reads an image on access may have
+`name_of(index)` and `select(indices)`, which do not."""
 
 SUFFIXES = frozenset(
     {".bmp", ".gif", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
@@ -191,19 +195,6 @@ def why_unreadable(file: Encoded, error: Exception) -> UnreadableImageError:
         size = len(file.content) if isinstance(file, StoredImage) else os.path.getsize(file)
         reason = "not an image, of an unknown format, or damaged" if size else "the file is empty"
     return UnreadableImageError(f"{image_name(file)}: {reason}")
-
-
-class EncodedImages(Protocol):
-    """A sequence of stored images, such as a list of paths.
-
-    One that reads an image on access may have `name_of(index)` and `select(indices)`, which do not.
-    """
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int, /) -> Encoded:
-        """The path of an image's file, or its bytes."""
-        ...
 
 
 class ImageFiles:

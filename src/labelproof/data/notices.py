@@ -11,31 +11,16 @@ class DataWarning(UserWarning):
     """Something about the data that was handled, and that its owner should know."""
 
 
-class UnusableSamplesError(ValueError):
-    """Some samples cannot be used.
-
-    The advice is apart from the reason, since it depends on the caller: training may leave samples
-    out, predictions that are matched row by row may not.
-    """
-
-    def __init__(self, reason: str, advice: str):
-        super().__init__(reason, advice)
-        self.reason, self.advice = reason, advice
-
-    def __str__(self) -> str:
-        return f"{self.reason}; {self.advice}"
-
-
 def notice(message: str) -> None:
     """Warn about the data."""
     # Three levels up is the loader's caller in most cases, a line that its reader knows.
     warnings.warn(message, DataWarning, stacklevel=4)
 
 
-def leave_out(reason: str, on_error: str, advice: str = "fix them, or use on_error='skip'") -> None:
-    """Warn that samples are left out for a reason, or refuse them with an advice."""
+def leave_out(reason: str, on_error: str) -> None:
+    """Warn that samples are left out for a reason, or refuse them."""
     if on_error == "raise":
-        raise UnusableSamplesError(reason, advice)
+        raise ValueError(f"{reason}; fix them, or use on_error='skip'")
     notice(f"{reason}; left out")
 
 

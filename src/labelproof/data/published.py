@@ -81,8 +81,6 @@ class IdxLayout:
     """MNIST and its likes: images and labels of two splits in a file each, plain or gzipped."""
 
     folders: tuple[str, ...]  # where below the root they may be, the first choice first
-    num_classes: int = 10
-
     version: ClassVar[str] = "IDX files"
     files: ClassVar[tuple[str, ...]] = _IDX_FILES
 
@@ -93,10 +91,10 @@ class IdxLayout:
             file = _plain_or_gzipped(path, pair[1])
             images, labels = read_idx(_plain_or_gzipped(path, pair[0])), read_idx(file)
             most = labels.max(initial=0)
-            if (images.ndim, labels.shape) != (3, images.shape[:1]) or most >= self.num_classes:
+            if (images.ndim, labels.shape) != (3, images.shape[:1]) or most > 9:
                 raise ValueError(
-                    f"{file}: expected images (N, H, W) and labels (N) from 0 to "
-                    f"{self.num_classes - 1}, got {images.shape} and {labels.shape} up to {most}"
+                    f"{file}: expected images (N, H, W) and labels (N) from 0 to 9, got "
+                    f"{images.shape} and {labels.shape} up to {most}"
                 )
             splits[split] = images[:, None], labels[:, None]
         shapes = {images.shape[1:] for images, _ in splits.values()}
@@ -188,26 +186,19 @@ def find_human_labels(name: str, root: str | os.PathLike[str] | None = None) -> 
 
 
 def is_known(name: str) -> bool:
-    """Whether a text is the name of a published dataset, in any case."""
-    return name.strip().lower() in (*DATASETS, *BY_HAND)
-
-
-def plain_name(name: str) -> str:
-    """The name of a published dataset in its usual spelling; any other text unchanged."""
-    return name.strip().lower() if is_known(name) else name
+    """Whether a text is the name of a published dataset."""
+    return name in DATASETS or name == "webvision"
 
 
 def known_dataset(name: str) -> KnownDataset:
     """A published dataset by its name, or an error that suggests the nearest one."""
-    key = name.strip().lower()
-    if key in DATASETS:
-        return DATASETS[key]
-    if key in BY_HAND:
-        raise ValueError(f"{key}: {BY_HAND[key]}")
-    known = ", ".join((*DATASETS, *BY_HAND))
+    if name in DATASETS:
+        return DATASETS[name]
+    if name == "webvision":
+        raise ValueError(f"webvision: {WEBVISION}")
     raise ValueError(
-        f"unknown dataset {name!r}: expected one of {known}, or a file or folder"
-        f"{suggest(key.replace('_', '-'), DATASETS)}"
+        f"unknown dataset {name!r}: expected one of {', '.join(DATASETS)}, webvision, or a file or "
+        f"folder{suggest(name.lower().replace('_', '-'), DATASETS)}"
     )
 
 
@@ -345,13 +336,11 @@ def _compare(what: str, expected: str, content: bytes) -> list[str]:
     return [] if digest == expected else [f"{what}: expected SHA-256 {expected}, got {digest}"]
 
 
-BY_HAND: Mapping[str, str] = {
-    "webvision": (
-        "mini WebVision cannot be downloaded from here: ask its publisher for WebVision 1.0 and "
-        "place info/, google/ and val_images_256/ in the folder webvision of the data root"
-    )
-}
-"""Datasets that have a name but no automatic download."""
+WEBVISION = (
+    "mini WebVision cannot be downloaded from here: ask its publisher for WebVision 1.0 and place "
+    "info/, google/ and val_images_256/ in the folder webvision of the data root"
+)
+"""How to get the dataset that has a name but no automatic download."""
 
 _LAYOUTS: Mapping[str, tuple[IdxLayout | CifarLayout, ...]] = {
     "mnist": (IdxLayout(("mnist", "mnist/raw", "MNIST/raw")),),

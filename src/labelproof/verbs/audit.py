@@ -18,8 +18,6 @@ from labelproof.audit.predictions import Predictions, PredictionSource, read_lab
 from labelproof.audit.samples import Samples
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import OnError
-from labelproof.data.notices import UnusableSamplesError
-from labelproof.data.published import plain_name
 from labelproof.fitting.attempts import Attempts, go_on
 from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.models.blend import BLEND
@@ -145,7 +143,7 @@ def default_folder(data: str, labels: Path | None = None) -> Path:
     """
     if (Path(data) / MODEL).exists():
         return Path(data) / INSIDE
-    return Path(f"{stem_of(plain_name(data), labels)}-audit")
+    return Path(f"{stem_of(data, labels)}-audit")
 
 
 def plan_audit(
@@ -195,7 +193,7 @@ def plan_audit(
             place, read = "labels", labels
             with reporter.reading():
                 if data is not None:
-                    place, read = request.place, _read_given(request, by_position=id is None)
+                    place, read = request.place, _read_given(request)
                 matching = {"id": id, "class_names": class_names, "options": reading.options()}
                 return audit_given(probabilities, read, data=place, **matching)
 
@@ -280,21 +278,15 @@ def _holds_labels_alone(data: Any) -> bool:
     return place.suffix.lower() in (".npy", ".txt") and not place.is_dir()
 
 
-def _read_given(request: Request, *, by_position: bool) -> Dataset | Any:
+def _read_given(request: Request) -> Dataset | Any:
     """The labels that someone else's predictions are about: a dataset, or labels alone."""
     data: Any = request.data
-    reading = request.reading
     if _holds_labels_alone(data):
         return read_labels(Path(data).expanduser())
     if isinstance(data, Dataset | tuple):
-        return read_data(data, reading)
-    try:
-        return reading.load(data, on_error="raise" if by_position else "skip", features=False)
-    except UnusableSamplesError as error:
-        # Rows that are matched by position leave no room for samples that are left out.
-        raise UnusableSamplesError(
-            error.reason, "mend the data, or name the samples of the predictions with --id"
-        ) from None
+        return read_data(data, request.reading)
+    # An image that cannot be read has a label and a prediction all the same.
+    return request.reading.load(data, on_error="later", features=False)
 
 
 class CrossValidationPlan(AuditPlan):

@@ -22,7 +22,7 @@ from labelproof.data.dataset import Dataset, Split, check_classes
 from labelproof.data.images import ImageFiles, OnError, channel_statistics
 from labelproof.data.load import Reading
 from labelproof.data.notices import few, readable
-from labelproof.data.published import find_human_labels, is_known, plain_name
+from labelproof.data.published import find_human_labels, is_known
 from labelproof.fitting.pixels import bring_to_size
 from labelproof.training import Configuration, Execution, choose_execution
 from labelproof.training.augmentation import parse_augmentation
@@ -119,7 +119,7 @@ class Request:
         self.reading = Reading.of(columns)
         self.settings = more
         self.named = is_path(data)
-        self.called = plain_name(name_data(data)) if self.named else name_data(data)
+        self.called = name_data(data)
         self.place = data_place(self.called) if self.named else self.called
         known = find_human_labels(self.called, self.reading.root)
         self.human = known if human_labels is None else Path(human_labels)
@@ -175,10 +175,10 @@ class Request:
 def data_place(data: str) -> str:
     """The whole path of data, wherever a review is started from; a dataset's name as it is.
 
-    >>> data_place("MNIST"), os.path.isabs(data_place("photos"))
+    >>> data_place("mnist"), os.path.isabs(data_place("photos"))
     ('mnist', True)
     """
-    return plain_name(data) if is_known(data) else os.path.abspath(Path(data).expanduser())
+    return data if is_known(data) else os.path.abspath(Path(data).expanduser())
 
 
 def with_labels(inputs: Any, labels: Any) -> tuple[pd.DataFrame, str]:

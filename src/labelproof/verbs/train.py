@@ -15,7 +15,7 @@ import numpy as np
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.notices import count
-from labelproof.data.published import DATASETS, plain_name
+from labelproof.data.published import DATASETS
 from labelproof.data.table import table_stem
 from labelproof.experiments.presets import paper_configuration, paper_noise
 from labelproof.fitting.attempts import Attempts
@@ -318,8 +318,6 @@ def choose_configuration(
         raise ValueError(
             "data: expected a dataset's name or a path, such as --data digits, got nothing"
         )
-    if isinstance(given["data"], str):
-        given["data"] = plain_name(given["data"])
     try:
         if preset is not None:
             choose("preset", preset, ("paper",))
