@@ -48,7 +48,6 @@ _CALL_TOKEN = re.compile(_GRAMMAR.format(names=r"[A-Za-z_][\w.:/-]*"), re.ASCII)
 # No setting that is meant comes near these.
 _DEEPEST = 50
 _LONGEST = 2000
-_MOST_CALLS = 100
 _SHOWN = 60
 
 
@@ -256,7 +255,7 @@ class _Parser:
         self.text = _admit(text, what, error)
         self.prefix = "" if what == "text" else f"{what}: "
         self.words, self.kind = words, error
-        self.index = self.depth = self.calls = 0
+        self.index = self.depth = 0
         self.tokens = self.tokenize(pattern)
 
     def tokenize(self, pattern: re.Pattern[str]) -> list[_Token]:
@@ -299,7 +298,6 @@ class _Parser:
         if self.accept("("):
             return self.group(normalized=False)
         if self.here.text.lower() == "normalized":
-            self.count()
             self.advance()
             self.expect("(", "after 'normalized'")
             return self.group(normalized=True)
@@ -314,14 +312,8 @@ class _Parser:
         if self.here.kind != "name":
             came = repr(self.here.text) if self.here.text else "the end"
             raise self.error(f"expected {expected}, got {came}")
-        self.count()
         name = self.advance()
         return Call(name.text, self.arguments() if self.accept("(") else (), name.position)
-
-    def count(self) -> None:
-        self.calls += 1
-        if self.calls > _MOST_CALLS:
-            raise self.error(f"more than {_MOST_CALLS} losses")
 
     def arguments(self) -> tuple[Argument, ...]:
         if self.accept(")"):

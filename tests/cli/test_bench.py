@@ -10,13 +10,10 @@ from small_runs import StopAfter
 from trained import labelproof, refusal, succeed
 from typer.testing import Result
 
-from labelproof.cli.bench import TimeLimit
 from labelproof.cli.console import TIME_IS_UP
 from labelproof.experiments.records import RecordStore
-from labelproof.training.configuration import Configuration
 from labelproof.training.execution import StopRequest
 from labelproof.training.provenance import OtherDataError
-from labelproof.training.runner import Event, Job
 
 
 @pytest.fixture(scope="module")
@@ -170,42 +167,3 @@ def test_a_record_says_what_it_was_trained_on_and_stands_for_that_alone(
     bench(more_data, tmp_path, *mae)
     (record,) = records(tmp_path).values()
     assert record["data"]["train"] == 400
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def job(epochs: int, data: str = "mnist", seed: int = 1) -> Job:
-    return Job(Configuration(data, epochs=epochs, seed=seed))
-
-
-def train(limit: TimeLimit, clock: Clock, given: Job, *, seconds: float) -> None:
-    for _ in range(given.configuration.epochs):
-        clock.now += seconds
-        limit.see(Event(given, "epoch", {}))
-
-
-def test_runs_are_begun_until_the_next_would_not_be_finished() -> None:
-    clock = Clock()
-    limit = TimeLimit(StopRequest(100, clock=clock))
-    jobs = [job(10, seed=seed) for seed in range(9)]
-    done = []
-    for each in limit.give(jobs):
-        train(limit, clock, each, seconds=2)
-        done.append(each)
-    assert done == jobs[:4]  # the fifth would end at second 100 sharp, with nothing to spare
-    assert clock.now == 80
-    clock = Clock()
-    limit = TimeLimit(StopRequest(100, clock=clock))
-    one, two = job(10, seed=1), job(10, seed=2)
-    for now in (0.0, 5.0):
-        for shift, each in enumerate((one, two)):
-            clock.now = now + shift
-            limit.see(Event(each, "epoch", {}))
-    # Five seconds an epoch, not one.
-    assert list(limit.give([job(50)])) == []
-    assert list(limit.give([job(10)])) == [job(10)]

@@ -194,11 +194,6 @@ def test_what_is_damaged_is_not_passed_off_as_finished(audited: Audited) -> None
     audit = ("audit", *fitted[1:-1], folder / "audit", "--folds", "2")
     succeed(*audit)
     cases: list[tuple[tuple[str | Path, ...], str, Callable[[Path], None]]] = [
-        (fitted, "run/model.json", cut),
-        (fitted, "run/checkpoint/*.safetensors", cut),
-        (fitted, "run/predictions.npz", cut),
-        (fitted, "run/predictions.npz", objects),
-        (fitted, "run/predictions.npz", Path.unlink),
         (fitted, "run/fit.json", a_list),
         (audit, "audit/audit.json", cut),
         (audit, "audit/samples.npz", objects),
@@ -214,7 +209,7 @@ def test_what_is_damaged_is_not_passed_off_as_finished(audited: Audited) -> None
         assert ended.stderr.startswith("error: ")
         assert ended.stderr.count("\n") == 1
         assert "--fresh" in ended.stderr
-        assert Path(name).name.removeprefix("*") in ended.stderr
+        assert Path(name).name in ended.stderr
         assert "pickle" not in ended.stderr
         path.write_bytes(whole)
 

@@ -1,7 +1,6 @@
 import shutil
 import sys
 import urllib.request
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -90,28 +89,6 @@ def test_ctrl_c_ends_it_and_a_second_review_has_to_wait(audit: Audit, tmp_path: 
     token = address.rstrip("/").rpartition("/")[2]
     assert len(token) >= 40
     assert len(np.unique(list(token))) > 10
-
-
-def test_an_export_takes_back_nothing_that_another_review_decided(
-    audit: Audit, tmp_path: Path
-) -> None:
-    file = tmp_path / "reviewed.csv"
-    replace(audit, options={"labels": str(file)}).write(tmp_path / "later")
-    decide(audit, tmp_path / "audit", "accept", "unsure", "keep")
-    with Decisions(tmp_path / "later" / REVIEW) as decisions:
-        Review(audit, decisions).decide(int(audit.findings.suspects[3]), "accept")
-    succeed("review", tmp_path / "audit", "--export", file)
-    before = file.read_bytes()
-    said = refusal("review", tmp_path / "later", "--export", file)
-    assert "has 2 labels that another review decided" in said
-    assert file.read_bytes() == before
-    # Whoever changes their own mind may.
-    with Decisions(tmp_path / "audit" / REVIEW) as decisions:
-        review = Review(audit, decisions)
-        while review.undo() is not None:
-            pass
-    result = labelproof("review", tmp_path / "audit", "--export", file)
-    assert "0 changed, 0 left out as unsure, 60 not decided" in result.stdout
 
 
 def test_an_export_replaces_nothing_but_an_export(audit: Audit, tmp_path: Path) -> None:

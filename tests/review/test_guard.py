@@ -71,7 +71,7 @@ def test_decisions_come_from_its_own_page_only(review: Served) -> None:
         for path in ("decide", "accept", "undo"):
             asked = ask(review, f"/{TOKEN}/{path}", method="POST", origin=origin, body=values)
             assert asked[0] == 403
-    assert review.decisions.revision == 0
+    assert review.decisions.history() == []
 
 
 def decide(review: Served, body: str | bytes, path: str = "decide") -> tuple[int, str]:
@@ -86,7 +86,7 @@ def decide(review: Served, body: str | bytes, path: str = "decide") -> tuple[int
 
 
 def test_nonsense_is_refused_and_keeps_nothing(review: Served) -> None:
-    before = review.decisions.revision
+    before = review.decisions.history()
     whole = {"place": 0, "choice": "keep", "since": 0}
     for values in [
         *({}, [], "keep", {"place": 0}),
@@ -112,7 +112,7 @@ def test_nonsense_is_refused_and_keeps_nothing(review: Served) -> None:
         for path in ("decide", "accept", "undo"):
             status, text = decide(review, body, path)
             assert status == 400, (body[:20], text)
-    assert review.decisions.revision == before
+    assert review.decisions.history() == before
 
 
 def test_a_body_is_bounded(review: Served) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -91,8 +91,7 @@ def bench(
             GPU, else 1.
         keep_runs: Keep the weights of finished runs.
         epochs: Train every run for this many epochs, as a test; tables do not use such records.
-        minutes: Stop after this time and save unfinished runs. Once it is known how long a run
-            takes, no run starts that would not finish in time.
+        minutes: Stop after this time and save unfinished runs.
         engine: local: this process; ray: a Ray cluster.
         address: The Ray cluster: auto, or HOST:PORT; by default a temporary one on this machine.
         cpus_per_run: With Ray: CPU cores and threads of each run.
@@ -182,13 +181,11 @@ def _carry_out(
 ) -> int:
     """Train all, keeping a record as soon as a run is done; gives the number of failures."""
     failures = 0
-    limit = TimeLimit(stop)
     epochs = sum(job.configuration.epochs for job in jobs)
     with RunDisplay(console, runs=len(jobs), epochs=epochs) as display:
         # Another bench over the same records may have been faster with some.
-        given = (job for job in limit.give(jobs) if not load.is_done(job.configuration))
+        given = (job for job in jobs if not load.is_done(job.configuration))
         for event in train(given, load=load, stop=stop):
-            limit.see(event)
             display.show(event)
             name, folder = event.job.configuration.name, event.job.folder
             # A worker of a cluster without a shared file system has it on its own disk.
@@ -205,52 +202,6 @@ def _carry_out(
                 failures += 1
                 display.say(f"{name}: {event.value}")
     return failures
-
-
-_MARGIN = 1.1
-"""Runs get slower when others are made ready beside them; a run cut off is worth nothing."""
-
-
-class TimeLimit:
-    """Gives out jobs for as long as there is time for them.
-
-    How long a run takes is told by the epochs of those before it. As long as nothing is known of
-    runs of its kind, they are started in any case; so are all that an engine asks for before it has
-    done anything.
-    """
-
-    def __init__(self, stop: StopRequest):
-        self.stop = stop
-        self._moments: dict[Job, list[float]] = {}
-        self._pace: dict[Hashable, float] = {}
-
-    def give(self, jobs: Sequence[Job]) -> Iterator[Job]:
-        """Jobs in their order, without those that there is no time for when they are asked for."""
-        waiting = list(jobs)
-        # Asked again each time: a later one may be shorter, or of a kind not known yet.
-        while chosen := next((job for job in waiting if self._fits(job)), None):
-            waiting.remove(chosen)
-            yield chosen
-
-    def see(self, event: Event) -> None:
-        """Take note of what happens, to know how fast it goes."""
-        if event.kind == "epoch":
-            moments = self._moments.setdefault(event.job, [])
-            moments.append(self.stop.clock())
-            if len(moments) > 1:
-                # The mean: what a device tells late comes two epochs at a time at the end.
-                pace = (moments[-1] - moments[0]) / (len(moments) - 1)
-                self._pace[_kind(event.job)] = pace
-
-    def _fits(self, job: Job) -> bool:
-        needed = job.configuration.epochs * self._pace.get(_kind(job), 0.0) * _MARGIN
-        return self.stop.clock() + needed < self.stop.end
-
-
-def _kind(job: Job) -> Hashable:
-    """What makes runs take about the same time for an epoch."""
-    of = job.configuration
-    return of.data, of.network, of.batch_size, of.algorithm, of.imbalance
 
 
 class BenchData:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -42,19 +41,13 @@ def run() -> None:
 
 
 @contextmanager
-def loading(words: str = "") -> Iterator[None]:
-    """Inside, modules are imported; a terminal shows what for, until they are.
+def loading() -> Iterator[None]:
+    """Inside, modules are imported.
 
-    Torch takes seconds: without a word, people think that nothing happens. No garbage is looked for
-    among modules, now or ever, which is a second of the start. Ctrl-C ends it at once and without a
-    word, for nothing is begun yet; an exception in the middle of an import might be taken by some
-    library for a failure of its own.
+    No garbage is looked for among them, now or ever, which is a second of the start. Ctrl-C ends it
+    at once and without a word, for nothing is begun yet; an exception in the middle of an import
+    might be taken by some library for a failure of its own.
     """
-    shown = words and sys.stdout.isatty() and os.getenv("TERM") != "dumb"
-    if shown:
-        # A name may hold anything; in a line of its own it can be wiped out.
-        plain = "".join(letter if letter.isprintable() else "?" for letter in words)
-        print(plain[: shutil.get_terminal_size().columns - 1], end="", flush=True)
     before = signal.getsignal(signal.SIGINT)
     # Who ignores Ctrl-C, as a job in the background does, or has an answer to it, keeps that.
     taken = before is signal.default_int_handler
@@ -68,5 +61,3 @@ def loading(words: str = "") -> Iterator[None]:
         gc.enable()
         if taken:
             signal.signal(signal.SIGINT, before)
-        if shown:
-            print("\r\x1b[2K", end="", flush=True)

@@ -78,9 +78,9 @@ def load_folder(
 def list_folder(
     path: str | os.PathLike[str],
 ) -> tuple[dict[str, dict[str, list[str]]], dict[str, list[str]]]:
-    """The images of a folder by split and class, and other files and folders that are not hidden.
+    """The images of a folder by split and class, and what else is in it and not hidden.
 
-    These are `ignored`, not images by their ending; `loose` images, in no class; `empty` class
+    That are `ignored` files, not images by their ending; `loose` images, in no class; `empty` class
     folders; and `linked` folders within a class, which are not followed.
     """
     root = os.fspath(path)
@@ -88,10 +88,7 @@ def list_folder(
         kind = NotADirectoryError if os.path.exists(root) else FileNotFoundError
         raise kind(f"path: expected a folder, got {readable(root)}")
     others: dict[str, list[str]] = {name: [] for name in ("ignored", "loose", "empty", "linked")}
-    folders = _split_folders(root)
-    splits = {split: _classes(folder, others) for split, folder in folders.items()}
-    if root not in folders.values():
-        _list_beside(root, others)
+    splits = {split: _classes(place, others) for split, place in _split_folders(root).items()}
     return splits, others
 
 
@@ -129,7 +126,10 @@ def _classes(folder: str, others: dict[str, list[str]]) -> dict[str, list[str]]:
     """The class folders of a split and the images in each."""
     classes = {readable(name): _images(place, others) for name, place in _folders(folder).items()}
     others["empty"] += [os.path.join(folder, name) for name in classes if not classes[name]]
-    _list_beside(folder, others)
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        if name[0] != "." and not os.path.isdir(path):
+            others["loose" if is_image(name) else "ignored"].append(path)
     return classes
 
 
@@ -144,13 +144,6 @@ def _images(folder: str, others: dict[str, list[str]]) -> list[str]:
     found.sort(key=lambda path: path.split(os.sep))
     others["ignored"] += [path for path in found if not is_image(path)]
     return [path for path in found if is_image(path)]
-
-
-def _list_beside(folder: str, others: dict[str, list[str]]) -> None:
-    folders = _folders(folder)
-    for name in sorted(os.listdir(folder)):
-        if name not in folders and not name.startswith("."):
-            others["loose" if is_image(name) else "ignored"].append(os.path.join(folder, name))
 
 
 def _folders(folder: str) -> dict[str, str]:

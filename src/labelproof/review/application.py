@@ -127,7 +127,7 @@ class _Pages:
         return {"places": places, "pairs": self.review.pairs(scope)}
 
     def state(self, request: Request) -> dict[str, Any]:
-        return self._state(_revision(_number(request.query_params.get("since")) or 0))
+        return self._state(self._since(_number(request.query_params.get("since")) or 0))
 
     def sample(self, request: Request) -> dict[str, Any]:
         place = self._place(request)
@@ -159,18 +159,18 @@ class _Pages:
     def decide(self, asked: dict[str, Any]) -> dict[str, Any]:
         label = asked.get("label")
         # All of it is read first: what is refused must not have been kept.
-        since = _revision(asked["since"])
+        since = self._since(asked["since"])
         label = None if label is None else whole("label", label)
         self.review.decide(whole("place", asked["place"]), str(asked["choice"]), label)
         return self._state(since)
 
     def accept(self, asked: dict[str, Any]) -> dict[str, Any]:
-        since = _revision(asked["since"])
+        since = self._since(asked["since"])
         pair = (whole(name, asked[name]) for name in ("given", "suggested"))
         return {"accepted": self.review.accept_all(*pair), **self._state(since)}
 
     def undo(self, asked: dict[str, Any]) -> dict[str, Any]:
-        since = _revision(asked["since"])
+        since = self._since(asked["since"])
         return {"place": self.review.undo(), **self._state(since)}
 
     def export(self, request: Request) -> Response:
@@ -222,10 +222,12 @@ class _Pages:
             )
         ]
 
+    def _since(self, given: Any) -> int:
+        return int(within("since", whole("since", given), 0, self.review.revision))
+
     def _state(self, since: int) -> dict[str, Any]:
         """What has changed since a revision, so that all tabs come to show the same."""
-        revision = self.review.refresh()
-        changes = self.review.changes(since) if revision != since else {}
+        revision, changes = self.review.revision, self.review.changes(since)
         return {
             "revision": revision,
             "counts": asdict(self.review.counts()),
@@ -248,11 +250,6 @@ async def _asked(request: Request) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise TypeError(f"expected an object with what is decided, got {type(values).__name__}")
     return values
-
-
-def _revision(given: Any) -> int:
-    # The file of decisions counts to 2**63.
-    return int(within("since", whole("since", given), 0, 1 << 62))
 
 
 def _number(text: str | None) -> int | None:

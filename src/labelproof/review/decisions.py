@@ -47,9 +47,9 @@ def plain_choice(
 
 _VERSION = 2
 
-# A row that takes another back has that one's number in `undoes`; rows are only ever added, so that
-# the last number is also the revision of the whole. Of those taken at once, all but the first have
-# its number in `batch`. Names are text whose bytes need not be UTF-8, since files may be called so.
+# A row that takes another back has that one's number in `undoes`; rows are only ever added. Of those
+# taken at once, all but the first have its number in `batch`. Names are text whose bytes need not
+# be UTF-8, since files may be called so.
 _TABLE = """
 CREATE TABLE decisions (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -174,32 +174,15 @@ class Decisions:
                     return last
         return None
 
-    def latest(self, *, since: int = 0) -> dict[tuple[str, str], Decision | None]:
-        """The decision that stands for each sample and given label.
-
-        Args:
-            since: A revision: only what was decided or taken back after it. A sample without a
-                decision any more then has `None`.
-        """
-        about = "(sample, given) IN (SELECT sample, given FROM decisions WHERE number > ?)"
-        every, which = since <= 0, "number > ?" if since <= 0 else about
-        changes = "SELECT * FROM decisions WHERE number > ? ORDER BY number"
+    def latest(self) -> dict[tuple[str, str], Decision]:
+        """The decision that stands for each sample and given label."""
         with self._turn, self._explained():
-            changed = [] if every else self._read(changes, since)
-            standing = self._read(f"SELECT * FROM standing WHERE {which}", since)  # noqa: S608
-        undecided = dict.fromkeys(((one.sample, one.given) for one in changed), None)
-        return {**undecided, **{(one.sample, one.given): one for one in standing}}
+            return {(one.sample, one.given): one for one in self._read("SELECT * FROM standing")}
 
     def history(self) -> list[Decision]:
         """All decisions and undos, in order."""
         with self._turn, self._explained():
             return self._read("SELECT * FROM decisions ORDER BY number")
-
-    @property
-    def revision(self) -> int:
-        """A number that grows with every decision and undo."""
-        with self._turn, self._explained():
-            return self._file.execute("SELECT ifnull(max(number), 0) FROM decisions").fetchone()[0]
 
     def close(self) -> None:
         """Let go of the file."""

@@ -6,17 +6,15 @@ import csv
 import io
 import threading
 from collections import Counter
-from collections.abc import Set
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.audit.folder import Audit
-from labelproof.data.notices import count, few, readable
+from labelproof.data.notices import count, readable
 from labelproof.ranges import choose, within
-from labelproof.review.decisions import Decision, Decisions, plain_choice
+from labelproof.review.decisions import Decisions, plain_choice
 
 SCOPES = ("suspects", "everything")
 SHOWN = ("undecided", "decided", "all")
@@ -48,12 +46,13 @@ class Review:
 
     Args:
         audit: What is reviewed.
-        decisions: Those that were taken before, and where new ones are kept.
+        decisions: Those that were taken before, and where new ones are kept. Nobody else may write
+            there meanwhile.
 
     Attributes:
         decided: By place, the choice about a sample and the class it is to have; `None` where that
             is left open.
-        stale: Decisions that do not apply to this audit's data any more.
+        stale: How many decisions do not apply to this audit's data any more.
     """
 
     def __init__(self, audit: Audit, decisions: Decisions):
@@ -63,30 +62,36 @@ class Review:
         # Sorted once: every answer counts suspects, and there may be a million samples.
         self._order = audit.findings.order
         self._suspects = audit.findings.suspects
-        self._classes = {name: label for label, name in enumerate(audit.class_names)}
         self._turn = threading.RLock()
-        self._revision = 0
         names = (audit.class_names[label] for label in audit.findings.given.tolist())
         keys = zip(audit.samples, names, strict=True)
         self._places = {key: place for place, key in enumerate(keys)}
-        self.refresh()
-        self.stale = self._find_stale()
+        self._changed: list[int] = []
+        self.stale = self._read()
 
-    def refresh(self) -> int:
-        """Take in what was decided since, by whomever; the revision this brings it to."""
-        with self._turn:
-            revision = self.decisions.revision
-            if revision != self._revision:
-                for key, decision in self.decisions.latest(since=self._revision).items():
-                    place = self._places.get(key)
-                    if place is None:
-                        continue
-                    self.decided.pop(place, None)
-                    if decision is not None and self._applies(decision):
-                        label = None if decision.label is None else self._classes[decision.label]
-                        self.decided[place] = decision.choice, label
-                self._revision = revision
-            return revision
+    @property
+    def revision(self) -> int:
+        """A number that grows with every change; see `changes`."""
+        return len(self._changed)
+
+    def _read(self) -> int:
+        """Take in what stands in the file; gives how many decisions do not apply here."""
+        classes = {None: None} | {name: label for label, name in enumerate(self.audit.class_names)}
+        latest = self.decisions.latest()
+        applies = {
+            key: one for key, one in latest.items() if key in self._places and one.label in classes
+        }
+        before = self.decided
+        self.decided = {
+            self._places[key]: (one.choice, classes[one.label]) for key, one in applies.items()
+        }
+        now = self.decided
+        self._changed += [
+            place for place in {**before, **now} if before.get(place) != now.get(place)
+        ]
+        # Where a sample's label changed and was decided about again, the earlier one is no news.
+        known = {sample for sample, _ in applies}
+        return sum(sample not in known for sample, _ in latest)
 
     def decide(self, place: int, choice: str, label: int | None = None) -> None:
         """Keep a decision about a sample.
@@ -110,7 +115,8 @@ class Review:
         )
         with self._turn:
             self.decisions.decide(audit.samples[place], given, plain, wanted)
-            self.refresh()
+            self.decided[place] = plain, None if wanted is None else names.index(wanted)
+            self._changed.append(place)
 
     def accept_all(self, given: int, suggested: int) -> int:
         """Accept the suggestion of all undecided suspects of one confusion; how many there were.
@@ -124,11 +130,11 @@ class Review:
         if within("suggested", suggested, 0, len(names) - 1) == given:
             raise ValueError(f"suggested: expected another class than the given one, got {given}")
         with self._turn:
-            self.refresh()
             places: list[int] = self.queue(given=given, suggested=suggested).tolist()
             samples = (audit.samples[place] for place in places)
             self.decisions.accept((one, names[given], names[suggested]) for one in samples)
-            self.refresh()
+            self.decided |= dict.fromkeys(places, ("accept", suggested))
+            self._changed += places
         return len(places)
 
     def undo(self) -> int | None:
@@ -140,7 +146,7 @@ class Review:
         """
         with self._turn:
             undone = self.decisions.undo(among=self._places)
-            self.refresh()
+            self._read()
             return None if undone is None else self._places[undone.sample, undone.given]
 
     def changes(self, since: int) -> dict[int, tuple[str, int | None] | None]:
@@ -149,9 +155,7 @@ class Review:
         Args:
             since: The revision; 0 for all that stands.
         """
-        found = self.decisions.latest(since=since)
-        places = [self._places[key] for key in found if key in self._places]
-        return {place: self.decided.get(place) for place in places}
+        return {place: self.decided.get(place) for place in self._changed[since:]}
 
     def counts(self) -> Counts:
         """The progress of the review."""
@@ -212,16 +216,9 @@ class Review:
 
     def stale_notice(self) -> str:
         """What to say of decisions that do not apply any more; nothing where all do."""
-        if not self.stale:
-            return ""
-        names = set(self.audit.samples)
-        gone = sum(one.sample not in names for one in self.stale)
-        changed = len(self.stale) - gone
-        reasons = [f"{count(gone, 'sample')} gone from the data"] * bool(gone)
-        reasons += [f"{count(changed, 'label')} changed since"] * bool(changed)
-        applies = "does" if len(self.stale) == 1 else "do"
-        number = count(len(self.stale), "earlier decision")
-        return f"{number} {applies} not apply any more: {', '.join(reasons)}"
+        number = count(self.stale, "earlier decision")
+        why = "their samples are gone, or have another label or class by now"
+        return f"{number} not applied: {why}" if self.stale else ""
 
     def _within(self, scope: str) -> NDArray[np.int64]:
         return self._suspects if choose("scope", scope, SCOPES) == "suspects" else self._order
@@ -230,20 +227,6 @@ class Review:
         decided = np.zeros(len(self.audit.samples), bool)
         decided[list(self.decided)] = True
         return decided[places]
-
-    def _applies(self, decision: Decision) -> bool:
-        """Whether its class is one of the audit's still."""
-        return decision.label is None or decision.label in self._classes
-
-    def _find_stale(self) -> list[Decision]:
-        latest = [one for one in self.decisions.latest().values() if one is not None]
-        holds = {
-            one.sample
-            for one in latest
-            if (one.sample, one.given) in self._places and self._applies(one)
-        }
-        # Where a sample's label changed and was decided about again, the earlier one is no news.
-        return [one for one in latest if one.sample not in holds]
 
 
 COLUMNS = ("sample", "given", "label", "decision")
@@ -284,36 +267,3 @@ def export_csv(audit: Audit, decisions: Decisions) -> str:
     for sample in audit.left_out:
         table.writerow([readable(sample), "", "", "unsure"])
     return text.getvalue()
-
-
-def refuse_loss(file: Path, text: str, decided: Set[str]) -> None:
-    r"""Refuse to overwrite an export that has corrections this review does not know.
-
-    Two reviews of the same data may be exported to one file; overwriting one with the other would
-    lose its decisions. Of samples that it has `decided` about at any time, a review may change its
-    mind.
-
-    Example:
-        >>> file = getfixture("tmp_path") / "reviewed.csv"
-        >>> _ = file.write_text("sample,given,label,decision\n1.jpg,cat,dog,accept\n")
-        >>> new = "sample,given,label,decision\n1.jpg,cat,cat,\n"
-        >>> refuse_loss(file, new, {"1.jpg"})
-        >>> refuse_loss(file, new, set())
-        Traceback (most recent call last):
-            ...
-        ValueError: --export: ...reviewed.csv has 1 label that another review decided, such as ...
-    """
-    labels = {row["sample"]: row["label"] for row in csv.DictReader(io.StringIO(text))}
-    with file.open(encoding="utf-8", newline="") as stream:
-        lost = [
-            f"{row['sample']} ({row['label'] or 'left out'}, here {labels[row['sample']]})"
-            for row in csv.DictReader(stream)
-            if row["decision"]
-            and row["sample"] not in decided
-            and labels.get(row["sample"], row["label"]) != row["label"]
-        ]
-    if lost:
-        raise ValueError(
-            f"--export: {file} has {count(len(lost), 'label')} that another review decided, such "
-            f"as {few(lost, shown=2)}, and that this one would take back; choose another name"
-        )

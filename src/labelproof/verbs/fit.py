@@ -16,13 +16,12 @@ from labelproof.fitting.frozen import frozen_settings, train_frozen
 from labelproof.fitting.recipe import check_feasible, choose_recipe
 from labelproof.models.blend import BLEND
 from labelproof.models.pretrained import is_pretrained
-from labelproof.npz import read_npz
 from labelproof.ranges import within
 from labelproof.tabular.run import blend_configuration, train_blend
 from labelproof.training import Configuration, Job, RunRecord, StopRequest, choose_examples
 from labelproof.training.provenance import MODEL
 from labelproof.training.record import RECORD
-from labelproof.training.run_folder import PREDICTIONS, SEARCH, RunFolder, owning, refuse_file
+from labelproof.training.run_folder import SEARCH, RunFolder, owning, refuse_file
 from labelproof.tuning.space import DEFAULT_TRIALS
 from labelproof.verbs.audit import write_page
 from labelproof.verbs.budget import MINUTES, choose_within, smaller, time_steps
@@ -182,7 +181,6 @@ class FitPlan:
         configuration = attempts.configure(self.configuration)
         record, kept, prepared = RunFolder(folder).record(configuration), None, self.dataset
         if record is not None:
-            self._check_whole()
             if attempts.places != before and execution.rank == 0:
                 attempts.write(folder)
             self.reporter.say("Finished before, and not trained again; --fresh trains it anew:")
@@ -257,18 +255,6 @@ class FitPlan:
             found.write(self.folder / INSIDE)
             write_page(self.folder / INSIDE, found, reporter)
         return found
-
-    def _check_whole(self) -> None:
-        """Refuse a finished run whose files are damaged, which its record does not tell."""
-        try:
-            with self.reporter.reading():
-                self.load()
-            read_npz(self.folder / PREDICTIONS, ["held"])
-        except (ValueError, FileNotFoundError) as error:
-            raise ValueError(
-                f"{self.folder} was finished and is damaged since: {error}; bring it back from a "
-                "copy, or start anew with --fresh"
-            ) from None
 
     def load(self) -> Run:
         """The run in the folder."""

@@ -24,7 +24,6 @@ from labelproof.data.images import (
     UnreadableImageError,
     as_picture,
     decode_image,
-    examine_images,
 )
 from labelproof.data.load import ARRAYS
 from labelproof.data.notices import count, few, notice, readable
@@ -174,18 +173,8 @@ def _fit(run: TrainedNetwork, image: Any) -> NDArray[np.uint8] | UnreadableImage
 def find_images(
     paths: Sequence[Path], shape: tuple[int, ...], *, identify: str | None = None
 ) -> list[Found]:
-    """All images at some paths, in the order of the paths and sorted below each.
-
-    What `fit` and `audit` warn of is warned of here, too: files that are not images, and pages that
-    are not looked at.
-    """
-    found = []
-    for path in paths:
-        if not path.exists():
-            raise FileNotFoundError(f"{path}: there is no such file or folder")
-        found.append(_images_at(path, shape, identify))
-    files = [image for images, _ in found for image in images if isinstance(image, str)]
-    examine_images([file for file in files if os.path.isfile(file)], full=False)
+    """All images at some paths, in the order of the paths and sorted below each."""
+    found = [_images_at(path, shape, identify) for path in paths]
     kinds = ("path", "index", "row", identify)
     columns = [each for each in kinds if each and any(each in places for _, places in found)]
     return [(images, places.reindex(columns=columns, fill_value="")) for images, places in found]
@@ -193,6 +182,8 @@ def find_images(
 
 def _images_at(path: Path, shape: tuple[int, ...], identify: str | None) -> Found:
     place, others = readable(str(path)), []
+    if not path.exists():
+        raise FileNotFoundError(f"{place}: there is no such file or folder")
     if path.is_file() and path.suffix.lower() in ARRAYS:
         images = _array_images(load_array(path), shape, place)
         index = [str(number) for number in range(len(images))]
@@ -239,14 +230,11 @@ def load_array(path: Path) -> NDArray[Any]:
 def _array_images(images: NDArray[Any], shape: tuple[int, ...], place: str) -> NDArray[np.uint8]:
     """The images of an array; one image that has its channels with it is not taken for many."""
     channels, height, width = shape
-    meant = channels == 1 and images.shape[1:] == (height, width)
     # Only 3 in front: one grey image is the same with its channel there and in a row of one.
-    if images.ndim == 3 and (
-        (images.shape[2] in (1, 3) and not meant) or len(images) == channels == 3
-    ):
+    single = images.ndim == 3 and (images.shape[2] in (1, 3) or len(images) == channels == 3)
+    if single and (channels, *images.shape[1:]) != (1, height, width):
         raise ValueError(
-            f"{place}: expected (N, H, W), (N, H, W, C) or (N, C, H, W), got {images.shape}, which "
-            f"would be {count(len(images), 'grey image')} of {images.shape[1]} x {images.shape[2]} "
-            "pixels; a single image is given as array[None], grey ones as array[:, None]"
+            f"{place}: got {images.shape}, which would be {count(len(images), 'grey image')}; a "
+            "single image is given as array[None], grey ones as array[:, None]"
         )
     return as_images(images, (channels, height, width), place=place)

@@ -16,7 +16,7 @@ from labelproof.ranges import within
 from labelproof.report.audit_words import export_name, remark
 from labelproof.review.decisions import Decisions
 from labelproof.review.serving import check_installed, serve
-from labelproof.review.standing import COLUMNS, Review, export_csv, refuse_loss
+from labelproof.review.standing import COLUMNS, Review, export_csv
 from labelproof.training.files import write_text
 from labelproof.training.run_folder import owning
 from labelproof.verbs.progress import Callback, Reporter, as_reporter, say
@@ -94,20 +94,16 @@ def _export(folder: Path, file: Path | None, reporter: Reporter) -> None:
     if file is not None:
         _check_export(file)
     with Decisions(path) as decisions:
-        history = decisions.history()
-        if not history:
+        if not decisions.history():
             raise ValueError(f"{path}: holds no decision; 'labelproof review' takes them")
         text, standing = export_csv(audit, decisions), Review(audit, decisions)
-        if file is not None:
-            if file.exists():
-                refuse_loss(file, text, {readable(decision.sample) for decision in history})
-            write_text(file, text)
-        counts, stale = standing.counts(), standing.stale_notice() if standing.stale else ""
-    if stale:
-        notice(stale)
-    before = len(audit.left_out)
+    counts, before = standing.counts(), len(audit.left_out)
+    if standing.stale:
+        notice(standing.stale_notice())
     if file is None:
         print(text, end="")
+    else:
+        write_text(file, text)
     said = (
         f"{'standard output' if file is None else file}: "
         f"{count(len(audit.samples) + before, 'label')}, {counts.changed:,} changed, "
