@@ -47,8 +47,8 @@ def plain_choice(
 
 _VERSION = 2
 
-# A row that takes another back has that one's number in `undoes`; rows are only ever added. Of those
-# taken at once, all but the first have its number in `batch`. Names are text whose bytes need not
+# A row that takes another back has that one's number in `undoes`; rows are only ever added. All but
+# the first of those taken at once have its number in `batch`. Names are text whose bytes need not
 # be UTF-8, since files may be called so.
 _TABLE = """
 CREATE TABLE decisions (
