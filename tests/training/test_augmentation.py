@@ -200,11 +200,6 @@ def test_what_is_refused_is_named():
     }.items():
         with pytest.raises(ValueError, match=f"^augmentation: .*{named}"):
             parse_augmentation(text)
-    for given_jitter in ((0.4, 0.4, 0.4), (0.4,) * 5):
-        with pytest.raises(ValueError, match="jitter: expected four numbers"):
-            Augmentation(jitter=given_jitter)
-    with pytest.raises(TypeError, match="flip:"):
-        Augmentation(flip=1)
 
 
 GREY = np.array([0.2989, 0.587, 0.114])

@@ -157,7 +157,7 @@ def test_any_changed_byte_is_found(tmp_path: Path) -> None:
         with suppress(LaterFormatError):
             assert newest(tmp_path, problems.append) is None, place
             (problem,) = problems
-            assert problem.endswith("so the training starts anew")
+            assert problem.endswith("the training starts anew")
 
 
 def test_another_format_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

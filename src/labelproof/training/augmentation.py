@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from labelproof.ranges import flag, whole, within
+from labelproof.ranges import whole, within
 from labelproof.text import parse_form
 from labelproof.training.geometry import (
     ATTEMPTS,
@@ -62,14 +62,8 @@ class Augmentation:
 
     def __post_init__(self) -> None:
         *strengths, hue = self.jitter
-        if len(strengths) != 3:
-            raise ValueError(
-                "jitter: expected four numbers (brightness, contrast, saturation, hue), "
-                f"got {self.jitter!r}"
-            )
         checked = {
             "crop": whole("crop", self.crop, 0),
-            "flip": flag("flip", self.flip),
             "rotation": within("rotation", self.rotation, 0, 180),
             "resized_crop": whole("resized-crop", self.resized_crop, 0),
             "jitter": (

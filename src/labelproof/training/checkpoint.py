@@ -7,7 +7,6 @@ Reading one never runs code.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -94,11 +93,7 @@ def load_checkpoint(folder: Path, *, on_problem: Callable[[str], None]) -> Check
             because the run that starts instead would remove it.
     """
     name, checkpoint, problems = newest_whole(folder)
-    outcome = (
-        f"checkpoint {name} is used instead"
-        if checkpoint
-        else "no earlier checkpoint is whole, so the training starts anew"
-    )
+    outcome = f"checkpoint {name} is used instead" if checkpoint else "the training starts anew"
     for problem in problems:
         on_problem(f"{problem}; {outcome}")
     return checkpoint
@@ -182,45 +177,26 @@ def _to_bytes(checkpoint: Checkpoint) -> bytes:
 def _read(path: Path) -> Checkpoint:
     """A checkpoint, or a `ValueError` that says what is wrong with it."""
     # From memory, not mapped from the file: the file may be removed while the tensors live.
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        # Only a failing disk makes a checkpoint damaged. A missing permission can be put right, and
-        # the run that starts instead would remove what could not be read.
-        if error.errno != errno.EIO:
-            raise
-        raise ValueError(f"cannot be read ({error.strerror})") from None
+    content = path.read_bytes()
     try:
         tensors = load(content)
         length = int.from_bytes(content[:8], "little")
-        metadata = json.loads(content[8 : 8 + length]).get("__metadata__")
-    except (SafetensorError, ValueError, RecursionError) as error:
-        raise ValueError(f"not a whole safetensors file ({error})") from None
-    document = _values(path, metadata)
-    if document.pop("sha256") != _digest(tensors, document):
+        document = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][_KEY])
+        checksum, version = document.pop("sha256"), document["format"]
+    except (SafetensorError, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise ValueError(f"not a whole checkpoint of labelproof ({error})") from None
+    if version != _FORMAT:
+        raise LaterFormatError(
+            f"{path}: expected a checkpoint of format {_FORMAT}, got {version}; update labelproof, "
+            "or choose another folder"
+        )
+    if checksum != _digest(tensors, document):
         raise ValueError("not as it was written: its checksum differs")
     weights, state = (
         {name.removeprefix(start): each for name, each in tensors.items() if name.startswith(start)}
         for start in (_WEIGHTS, _STATE)
     )
     return Checkpoint(weights, state, document["values"])
-
-
-def _values(path: Path, metadata: object) -> dict[str, Any]:
-    """What a checkpoint's metadata hold, of which the checksum is yet to be compared."""
-    text = metadata.get(_KEY) if isinstance(metadata, dict) else None
-    try:
-        document = json.loads(text) if isinstance(text, str) else None
-    except (ValueError, RecursionError):
-        document = None
-    if not isinstance(document, dict) or document.keys() != {"format", "values", "sha256"}:
-        raise ValueError("not a checkpoint of labelproof")
-    if document["format"] != _FORMAT:
-        raise LaterFormatError(
-            f"{path}: expected a checkpoint of format {_FORMAT}, got {document['format']}; update "
-            "labelproof, or choose another folder"
-        )
-    return document
 
 
 def _digest(tensors: Mapping[str, Tensor], document: Mapping[str, Any]) -> str:

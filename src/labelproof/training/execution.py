@@ -36,9 +36,6 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[Any
     return torch.autocast(device.type, TYPES[precision], cache_enabled=False)
 
 
-_QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
-
-
 @dataclass(frozen=True)
 class Execution:
     """How to execute a run; nothing here changes its result, up to rounding.
@@ -109,7 +106,7 @@ def choose_execution(
     if not torch.cuda.is_initialized():
         # Streams share the hardware's queues; with torch's default of 8, more runs than that wait
         # for each other. It is read when CUDA starts.
-        os.environ.setdefault(_QUEUES, "32")
+        os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
     chosen = choose_device(device)
     fast = chosen.type == "cuda"
     return Execution(

@@ -8,7 +8,6 @@ temporary names of a writer that was killed begin with `.labelproof-` and are li
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import json
 import os
@@ -23,8 +22,6 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-
 _LITTER = ".labelproof-"
 
 Made = TypeVar("Made")
@@ -37,40 +34,23 @@ def write_text(path: Path, text: str, *, make_parents: bool = True) -> None:
     or an open file such as `/dev/stdout` is written to directly.
 
     Raises:
-        OSError: The file cannot be written; if the disk is full, the message names the file.
+        OSError: The file cannot be written.
     """
     write_bytes(path, text.encode(), make_parents=make_parents)
 
 
 def write_bytes(path: Path, content: bytes, *, make_parents: bool = True) -> None:
     """As `write_text`, for bytes."""
-    try:
-        # An open file such as /dev/stdout, a pipe or a device is never replaced.
-        named = str(path).startswith(("/dev/fd/", "/dev/std", "/proc/"))
-        if named or (path.exists() and not path.is_file()):
-            with path.open("ab") as stream:
-                stream.write(content)
-            return
-        target = Path(os.path.realpath(path)) if path.is_symlink() else path
-        if make_parents:
-            target.parent.mkdir(parents=True, exist_ok=True)
-        _replace(target, content)
-    except OSError as error:
-        if error.errno not in NO_ROOM:
-            raise
-        free = shutil.disk_usage(os.path.realpath(path.parent)).free
-        raise explained(
-            error,
-            f"{path}: no room for it ({error.strerror}): it needs {len(content):,} bytes, "
-            f"{free:,} are free; free some, or choose another place",
-        ) from error
-
-
-def explained(error: OSError, message: str) -> OSError:
-    """The same kind of error with a message of its own."""
-    made = type(error)(message)
-    made.errno = error.errno
-    return made
+    # An open file such as /dev/stdout, a pipe or a device is never replaced.
+    named = str(path).startswith(("/dev/fd/", "/dev/std", "/proc/"))
+    if named or (path.exists() and not path.is_file()):
+        with path.open("ab") as stream:
+            stream.write(content)
+        return
+    target = Path(os.path.realpath(path)) if path.is_symlink() else path
+    if make_parents:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    _replace(target, content)
 
 
 def write_arrays(
@@ -163,10 +143,7 @@ def sync(path: Path) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-    except FileNotFoundError:
-        mode = None
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     temporary = path.with_name(f"{_LITTER}{secrets.token_hex(4)}")
     try:
         # With the final permissions from the start, so that no one else can read it in between.

@@ -204,11 +204,8 @@ def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
 
 
 def note_data(folder: Path, fingerprint: str) -> None:
-    r"""Note which data the run in a folder is trained on; an equal note stays as it is."""
-    text = json.dumps({"fingerprint": fingerprint}) + "\n"
-    path = folder / BEGUN_ON
-    if not path.exists() or path.read_bytes() != text.encode():
-        write_text(path, text)
+    """Note which data the run in a folder is trained on."""
+    write_text(folder / BEGUN_ON, json.dumps({"fingerprint": fingerprint}) + "\n")
 
 
 def read_note(folder: Path) -> str | None:

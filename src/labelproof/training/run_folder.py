@@ -27,7 +27,6 @@ from labelproof.training.checkpoint import Checkpoint, load_checkpoint, save_che
 from labelproof.training.configuration import Configuration
 from labelproof.training.files import (
     clear_litter,
-    explained,
     is_litter,
     remove_folder,
     sync,
@@ -171,8 +170,8 @@ class RunFolder:
                 "was training, so nothing more can be saved there"
             ) from error
         except OSError as error:
-            raise explained(
-                error,
+            raise OSError(
+                error.errno,
                 f"{self.path}: cannot be written ({error}); the run can resume from its last "
                 f"checkpoint in {self.checkpoints}, if there is one",
             ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import signal
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -97,18 +96,14 @@ class StreamedImages:
             ValueError: An image has another shape than the first.
         """
         assert self._loader is not None, "closed"  # noqa: S101
-        index = np.asarray(order, dtype=np.int64)
-        if isinstance(batch_size, int):
-            ends = [*range(batch_size, len(index), batch_size), len(index)] if len(index) else []
-        else:
-            ends = np.cumsum(batch_size, dtype=np.int64).tolist()
-        boxes = None
-        if draws is not None and self.augmentation.resized_crop:
-            boxes = draws[:, self.augmentation.columns["resized_crop"]].cpu().numpy()
-        self._agenda[:] = [
-            (index[start:end], None if boxes is None else boxes[start:end])
-            for start, end in itertools.pairwise([0, *ends])
-        ]
+        index = torch.as_tensor(order, dtype=torch.int64)
+        sizes: Any = batch_size
+        indices = [part.numpy() for part in index.split(sizes)] if len(index) else []
+        boxes: list[Any] = [None] * len(indices)
+        if draws is not None and self.augmentation.resized_crop and indices:
+            drawn = draws[:, self.augmentation.columns["resized_crop"]].cpu()
+            boxes = [part.numpy() for part in drawn.split(sizes)]
+        self._agenda[:] = zip(indices, boxes, strict=True)
         return self._run(self._loader)
 
     def close(self) -> None:
