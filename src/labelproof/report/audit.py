@@ -30,9 +30,8 @@ from labelproof.report.audit_words import (
     remark,
     share,
 )
-from labelproof.report.page import heat_picture, render_page
+from labelproof.report.page import heat_picture, render_page, write_page
 from labelproof.report.typical import Typical
-from labelproof.training.files import write_text
 
 NUMBERED_CLASSES = 20
 """Classes up to which a matrix is shown with a number in each cell."""
@@ -43,16 +42,14 @@ CLUSTERED_CLASSES = 30
 DRAWN_CLASSES = 100
 """Classes of the largest matrix that is drawn: those with most suspects."""
 _TYPICAL_VALUES = 20_000
-_NAMES_SHARE = 0.4
-"""The part of the page that names may take, so that there is room for pictures."""
-_SENTENCES = 1_000
-"""Bytes of what is said about the pictures, once they are there."""
 _SCRIPTS = ("audit_samples.js", "audit_cards.js", "audit.js")
 _LISTED = 20
 """Near duplicates and outliers that the page lists."""
 
 ENOUGH = 200
 """Where there are fewer suspects, the next most suspicious samples fill the list up to so many."""
+MOST = 30_000
+"""Samples that the page lists at most; the file of suspects has all."""
 EACH_PAIR = 3
 """Suspects of each pair of classes that are seen before any more of another pair."""
 SHOWN_COLUMNS = 100
@@ -66,7 +63,7 @@ Look = str | tuple[Sequence[str], Sequence[int]] | None
 
 
 def write_audit_page(
-    path: Path, audit: Audit, samples: Samples, *, limit_bytes: int = 9_000_000
+    path: Path, audit: Audit, samples: Samples, *, limit_bytes: int = 8_000_000
 ) -> Path:
     """Write the report of an audit: findings, tables and suspects.
 
@@ -74,7 +71,7 @@ def write_audit_page(
         path: The file; the page is self-contained.
         audit: The audit.
         samples: Its samples; see `open_samples`.
-        limit_bytes: Size limit of the pictures. Further suspects are listed by name.
+        limit_bytes: Size limit of the pictures. Further suspects are listed by name alone.
 
     Example:
         >>> from labelproof.audit import Estimate
@@ -90,26 +87,21 @@ def write_audit_page(
         >>> "About 1 of 4 labels is wrong: 25.0%" in page.read_text()
         True
     """
-    if limit_bytes < 1:
-        raise ValueError(f"limit_bytes: expected at least 1, got {limit_bytes}")
-    path = Path(path)
-    listed = list_samples(audit, limit_bytes=int(_NAMES_SHARE * limit_bytes))
+    listed = list_samples(audit)
     typical = Typical(samples) if samples.kind == "rows" else None
-    values = {
+    looks = look_at(samples, listed, limit_bytes=limit_bytes, typical=typical)
+    gone = {number for number, look in looks.items() if look is None}
+    return write_page(
+        path,
+        "audit.html",
+        looks=as_json(looks),
+        seen=sum(number < listed.suspects for number in looks.keys() - gone),
+        vanished=len(gone),
         **_finding(path, audit),
         **_matrices(audit),
         **_alike(audit),
         **_gallery(audit, samples, listed, typical),
-    }
-    # Rendered twice: how much room there is for pictures is known once all the rest is there.
-    plain = render_page("audit.html", looks=as_json({}), seen=0, vanished=0, **values)
-    room = limit_bytes - len(plain.encode()) - _SENTENCES
-    looks = look_at(samples, listed, limit_bytes=room, typical=typical)
-    gone = [number for number, look in looks.items() if look is None]
-    seen = sum(number < listed.suspects for number in looks.keys() - set(gone))
-    page = render_page("audit.html", looks=as_json(looks), seen=seen, vanished=len(gone), **values)
-    write_text(path, page)
-    return path
+    )
 
 
 def _finding(path: Path, audit: Audit) -> dict[str, object]:
@@ -207,26 +199,16 @@ class Listed:
     Attributes:
         places: Which of the audit's samples, the most suspicious first.
         suspects: How many of them are suspects; the others follow.
-        all_suspects: How many suspects there are in all.
     """
 
     places: NDArray[np.int64]
     suspects: int
-    all_suspects: int
 
 
-def list_samples(audit: Audit, *, limit_bytes: int) -> Listed:
-    """All suspects that fit, and if there are few, the next samples too.
-
-    `limit_bytes` is for their names and numbers.
-    """
-    findings = audit.findings
-    suspects = len(findings.suspects)
-    places = findings.order[: max(suspects, ENOUGH)]
-    numbers = 5 * (len(str(findings.num_classes)) + 1) + 30
-    sizes = [len(as_json(audit.samples[place]).encode()) + numbers for place in places.tolist()]
-    places = places[: int(np.searchsorted(np.cumsum(sizes), limit_bytes, side="right"))]
-    return Listed(places, min(suspects, len(places)), suspects)
+def list_samples(audit: Audit) -> Listed:
+    """The suspects, and if there are few, the next samples too."""
+    suspects = min(len(audit.findings.suspects), MOST)
+    return Listed(audit.findings.order[: max(suspects, ENOUGH)], suspects)
 
 
 def seen_first(findings: Findings, listed: Listed) -> list[int]:
