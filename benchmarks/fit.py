@@ -45,8 +45,8 @@ from PIL import Image
 from sklearn.datasets import load_iris
 
 from labelproof.data.images import ImageFiles
-from labelproof.fitting.pixels import square_side
 from labelproof.training.augmentation import draw_augmentation, parse_augmentation
+from labelproof.training.geometry import short_side
 from labelproof.training.streaming import StreamedImages
 
 SIDE = 224
@@ -178,7 +178,7 @@ def decode_all(files: list[str], workers: int) -> dict[str, float]:
 def feed_all(files: list[str], workers: int) -> dict[str, float]:
     """Batches as a streamed training gets them, without the training."""
     augmentation = parse_augmentation(f"resized-crop:{CROP},flip")
-    images = ImageFiles(files, mode="RGB", short_side=square_side(CROP))
+    images = ImageFiles(files, mode="RGB", short_side=short_side(CROP))
     draws = draw_augmentation(augmentation, len(files), torch.Generator().manual_seed(0))
     with contextlib.closing(StreamedImages(images, augmentation, workers=workers)) as stream:
         first = range(256)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -16,7 +17,6 @@ from labelproof.experiments.presets import paper_method
 from labelproof.experiments.records import find_record_files, read_record_file
 from labelproof.models import penultimate
 from labelproof.npz import read_npz
-from labelproof.training.augmentation import prepare_images
 from labelproof.training.batches import CHUNK
 from labelproof.training.configuration import Configuration
 from labelproof.training.files import write_arrays
@@ -85,17 +85,12 @@ def see_features(
     run: TrainedNetwork, dataset: Dataset, chosen: NDArray[np.int64]
 ) -> NDArray[np.float32]:
     """What goes into the last layer of a run's network for some test images, `(N, D)`."""
-    description = run.description
-    mean = torch.tensor(description.mean, device=run.device)
-    std = torch.tensor(description.std, device=run.device)
-    features = []
+    features, source = [], cast(Any, dataset.test.images)
     with evaluating(run.network):
-        for start in range(0, len(chosen), CHUNK):
-            indices = chosen[start : start + CHUNK]
-            images = np.stack([run.fit_image(dataset.test.images[int(index)]) for index in indices])
-            batch = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 2, 3, 1)))
-            inputs = prepare_images(batch.to(run.device), mean=mean, std=std)
-            features.append(penultimate(run.network, inputs).float().cpu())
+        for indices in torch.from_numpy(chosen).split(CHUNK):
+            images = [run.fit_image(source[index]) for index in indices.tolist()]
+            pixels = torch.from_numpy(np.stack(images)).permute(0, 2, 3, 1)
+            features.append(penultimate(run.network, run.prepare(pixels)).float().cpu())
     return torch.cat(features).numpy()
 
 

@@ -85,7 +85,12 @@ def go_on(
     if "fingerprint" in different:
         raise OtherDataError(folder, data=kept.asked.get("data"), kind=kind)
     if kept.asked.get("fingerprint") is not None and "fingerprint" in asked:
-        different = [each for each in different if not _moved(each, kept, asked[each])]
+        # By their fingerprint the data are the same, wherever they lie now.
+        different = [
+            name
+            for name in different
+            if not (_is_path(name, kept.asked[name]) and _is_path(name, asked[name]))
+        ]
     if different:
         told = ", ".join(f"{name} {kept.asked.get(name)!r}" for name in different)
         raise ValueError(
@@ -95,19 +100,9 @@ def go_on(
     return kept
 
 
-def _moved(name: str, kept: Attempts, now: object) -> bool:
-    """Whether a setting is a path, of what by its fingerprint is the same at another place."""
-    before = kept.asked[name]
-    if name not in ("data", "labels") or not (isinstance(before, str) and isinstance(now, str)):
-        return False
-    # A name is more than a place: some noise goes by it, and its labels are known to be right.
-    if name == "data" and (is_known(before) or is_known(now)):
-        return False
-    # A fingerprint knows images by their names and sizes: a folder that is still where it was has
-    # not been moved, and another may have the like.
-    earlier = Path(kept.places.get(name, {}).get("path", before)).expanduser()
-    place = Path(now).expanduser()
-    return not (place.is_dir() and earlier.exists()) or earlier.samefile(place)
+def _is_path(name: str, value: object) -> bool:
+    """Whether a setting only says where something lies; some noise goes by a dataset's name."""
+    return name in ("data", "labels") and isinstance(value, str) and not is_known(value)
 
 
 def train_robustly(

@@ -18,20 +18,12 @@ from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import ImageFiles, look_at_each
+from labelproof.training.geometry import short_side
 
 _TOLD = 256
 """Images after which progress is told of again."""
 
 Progress: TypeAlias = Callable[[int, int], None]
-
-
-def square_side(crop: int) -> int:
-    """Pixels of the square that random crops are cut from, as evaluation has them.
-
-    >>> square_side(224)
-    256
-    """
-    return crop * 256 // 224
 
 
 def bring_to_size(
@@ -46,7 +38,7 @@ def bring_to_size(
         memory: Bytes that all images may take; beyond, they stay files.
         progress: Told how many images are decoded, and how many there are.
     """
-    side, channels = square_side(crop), dataset.input_shape[0]
+    side, channels = short_side(crop), dataset.input_shape[0]
     sources: dict[str, ImageFiles] = {}
     shapes: dict[str, tuple[int, ...]] = {}
     for name, split in dataset.splits.items():

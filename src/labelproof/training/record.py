@@ -63,17 +63,14 @@ class RunRecord:
         """Test accuracy after the last epoch, never the best one.
 
         Raises:
-            ValueError: The run was not tested; what its curve has instead is named.
+            ValueError: The run was not tested.
         """
         if accuracies := self.curve.get("test_accuracy"):
             return accuracies[-1]
-        message = f"{self.name}: its data have no test part to measure an accuracy on"
-        if held_out := self.curve.get("validation_accuracy"):
-            message += (
-                f"; after the last epoch it agreed with {held_out[-1]:.2f}% of the held-out "
-                "labels, which may be wrong themselves: curve['validation_accuracy']"
-            )
-        raise ValueError(message)
+        raise ValueError(
+            f"{self.name}: its data have no test part to measure an accuracy on; see "
+            "curve['validation_accuracy'] for held-out labels"
+        )
 
 
 def read_record(run: str | os.PathLike[str]) -> RunRecord | None:

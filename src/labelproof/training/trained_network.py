@@ -104,7 +104,7 @@ class TrainedNetwork:
         crop = Augmentation(resized_crop=self.description.crop)
         with closing(StreamedImages(images, crop)) as stream:
             for batch in stream.batches(range(len(images)), batch_size):
-                yield self._look(batch)
+                yield self._ask(self.prepare(batch))
 
     def _rows(self, rows: Any) -> Tensor:
         """Rows in the network's numbers."""
@@ -119,8 +119,8 @@ class TrainedNetwork:
 
     def fitted_probabilities(self, images: NDArray[np.uint8]) -> Tensor:
         """As `probabilities`, for a batch of outputs of `fit_image`."""
-        batch = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 2, 3, 1)))
-        return torch.softmax(self._look(batch), dim=1)
+        pixels = torch.from_numpy(images).permute(0, 2, 3, 1)
+        return torch.softmax(self._ask(self.prepare(pixels)), dim=1)
 
     def fit_image(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Resize and crop an image of any size to the network's input.
@@ -147,12 +147,11 @@ class TrainedNetwork:
         fitted = np.asarray(ImageOps.fit(picture, (width, height), Image.Resampling.BILINEAR))
         return fitted.reshape(height, width, channels).transpose(2, 0, 1)
 
-    def _look(self, batch: Tensor) -> Tensor:
-        """The logits of `(B, H, W, C)` uint8."""
-        description = self.description
-        mean = torch.tensor(description.mean, device=self.device)
-        std = torch.tensor(description.std, device=self.device)
-        return self._ask(prepare_images(batch.to(self.device), mean=mean, std=std))
+    def prepare(self, pixels: Tensor) -> Tensor:
+        """What the network takes of images of its size, `(N, H, W, C)` uint8, on its device."""
+        mean = torch.tensor(self.description.mean, device=self.device)
+        std = torch.tensor(self.description.std, device=self.device)
+        return prepare_images(pixels.to(self.device), mean=mean, std=std)
 
     def _ask(self, inputs: Tensor) -> Tensor:
         with evaluating(self.network):
@@ -212,7 +211,7 @@ def load_network(
         )
     try:
         made = _with_weights(description, checkpoint.weights)
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         first = " ".join(str(error).split("\n\t")[1:2]) or str(error)
         raise ValueError(
             f"{path}: the weights do not fit the network {description.network}: {first.strip()}"
@@ -246,12 +245,9 @@ def _with_weights(description: Description, weights: dict[str, Tensor]) -> nn.Mo
         )
         made.load_state_dict(weights)
         return made
-    try:
-        made = Blend(weights)
-    except ValueError as error:
-        raise RuntimeError(str(error)) from None
+    made = Blend(weights)
     if (*made.mean.shape, len(made.prior)) != (*description.input_shape, classes):
-        raise RuntimeError(f"a blend of {len(made.mean)} features and {len(made.prior)} classes")
+        raise ValueError(f"a blend of {len(made.mean)} features and {len(made.prior)} classes")
     return made
 
 
