@@ -52,10 +52,8 @@ def refuse_unknown(settings: Iterable[str], place: str, *, beside: str) -> None:
     unknown = set(settings) - set(LossSettings.__annotations__)
     if "label_smoothing" in unknown:
         raise TypeError(
-            f"{place}: unexpected argument 'label_smoothing'; give smoothed targets, such as "
-            "0.9 * one_hot(labels, C) + 0.1 / C, or, for cross entropy, torch's own loss as the "
-            "base: SparseRegularized(nn.CrossEntropyLoss(label_smoothing=0.1)); the guide "
-            "'From nn.CrossEntropyLoss' has both"
+            f"{place}: unexpected argument 'label_smoothing'; give smoothed targets, or torch's "
+            "own loss as the base: SparseRegularized(nn.CrossEntropyLoss(label_smoothing=0.1))"
         )
     if unknown:
         raise TypeError(

@@ -109,11 +109,6 @@ def check_class_weight(weight: Tensor) -> None:
         raise ValueError(
             f"weight: expected a floating-point tensor with one number per class, (C), got {came!r}"
         )
-    if weight.is_meta:
-        raise ValueError(
-            "weight: has no values on the meta device, where models are made that are filled from "
-            "a checkpoint, and the weights are in none; make them with device='cpu'"
-        )
     if bool((weight < 0).any()) or not bool(torch.isfinite(weight).all()):
         raise ValueError(f"weight: expected finite numbers of at least 0, got {weight.tolist()}")
 

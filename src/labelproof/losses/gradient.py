@@ -20,7 +20,7 @@ from torch import Tensor
 
 from labelproof.losses.batch import is_plain, working_precision
 from labelproof.losses.numerics import of_label
-from labelproof.losses.penalty import power_sum, sharpen
+from labelproof.losses.penalty import lp_norm, sharpen
 
 if TYPE_CHECKING:
     from labelproof.losses.base import Loss, PointwiseLoss
@@ -122,7 +122,7 @@ class _Mean(torch.autograd.Function):
         log_probabilities = torch.log_softmax(lifted, dim=1)
         values = base.pointwise(of_label(log_probabilities, target))
         if how is not None:
-            values = values + how.weight * power_sum(log_probabilities, how.p, how.clamp)
+            values = values + how.weight * lp_norm(log_probabilities, p=how.p, clamp=how.clamp)
         return *torch.autograd.grad(values.mean(), logits, gradients, create_graph=True), None, None
 
 

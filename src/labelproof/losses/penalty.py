@@ -91,15 +91,7 @@ def lp_norm(log_probabilities: Tensor, *, p: float, clamp: float | None = None) 
         >>> lp_norm(torch.tensor([[0.5, 0.5]]).log(), p=0.5)
         tensor([1.4142])
     """
-    return power_sum(log_probabilities, within("p", p, 0, 1, open_low=True), clamp)
-
-
-def power_sum(log_probabilities: Tensor, p: float, clamp: float | None) -> Tensor:
-    """As `lp_norm`, of an exponent that was checked before.
-
-    A compiled loss comes here: the compiler may take the exponent for a number that is not known
-    yet, so that the next loss need not be compiled anew, and such a number cannot be checked.
-    """
+    # The exponent is not checked: in a compiled loss it may be a number that is not known yet.
     floored = clamp_log_probability(log_probabilities, clamp)
     return (p * floored).exp().sum(dim=class_axis(floored))
 
@@ -118,7 +110,8 @@ def traced_gradient(
     with torch.enable_grad():
         sharp = sharpen(working_precision(logits), temperature=temperature, normalize=normalize)
         log_probabilities = torch.log_softmax(sharp, dim=1)
-        results = of_label(log_probabilities, target), power_sum(log_probabilities, p, clamp)
+        norm = lp_norm(log_probabilities, p=p, clamp=clamp)
+        results = of_label(log_probabilities, target), norm
         return torch.autograd.grad(results, logits, gradients, create_graph=True)[0]
 
 
@@ -143,18 +136,11 @@ def smoothing_vector(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
 ) -> Tensor:
-    """A peak with the share `smoothing` spread evenly over the other classes.
+    """A peak with the share `smoothing`, in [0, 1], spread evenly over the other classes.
 
     >>> smoothing_vector(5, 0.2)
     tensor([0.8000, 0.0500, 0.0500, 0.0500, 0.0500])
     """
-    return spread(num_classes, within("smoothing", smoothing, 0, 1), dtype, device)
-
-
-def spread(
-    num_classes: int, smoothing: float, dtype: torch.dtype, device: torch.device | str
-) -> Tensor:
-    """As `smoothing_vector`, of a share that was checked before."""
     if num_classes < 2:
         raise ValueError(f"num_classes: expected at least 2, got {num_classes}")
     # Without putting a number of the host's in a place: that cannot be recorded in a CUDA graph.
@@ -183,16 +169,11 @@ def permutation_penalty(
         >>> permutation_penalty(outputs, p=0.5, vector=0.2, cusp=0)
         tensor([1.0000, 1.6690])
     """
-    p, cusp = within("p", p, 0, 1, open_low=True), within("cusp", cusp, 0)
-    if not isinstance(vector, Tensor):
-        share = within("vector", vector, 0, 1)
-        vector = spread(probabilities.shape[1], share, probabilities.dtype, probabilities.device)
-    return shift_penalty(probabilities, vector, p=p, cusp=cusp)
-
-
-def shift_penalty(probabilities: Tensor, vector: Tensor, *, p: float, cusp: float = CUSP) -> Tensor:
-    """As `permutation_penalty`, of numbers that were checked before."""
     num_classes = probabilities.shape[1]
+    if not isinstance(vector, Tensor):
+        # Made where it is used: a copy from the host cannot be recorded in a CUDA graph.
+        like = {"dtype": probabilities.dtype, "device": probabilities.device}
+        vector = smoothing_vector(num_classes, vector, **like)
     if vector.shape[0] != num_classes:
         raise ValueError(
             f"vector: expected one number for each of {num_classes} classes, got {vector.shape[0]}"
@@ -217,11 +198,3 @@ def check_vector(vector: Tensor | float | None) -> tuple[float, Tensor | None]:
             f"{tuple(vector.shape)} with sum {float(vector.sum()):g}"
         )
     return 0.0, vector
-
-
-def write_vector(smoothing: float, vector: Tensor | None) -> str:
-    """What `check_vector` gave, for printing; of a long vector its first numbers."""
-    if vector is None:
-        return f"{smoothing:g}" if smoothing else "None"
-    numbers = [f"{number:.3g}" for number in vector.tolist()]
-    return f"[{', '.join([*numbers[:4], '...'] if len(numbers) > 8 else numbers)}]"

@@ -23,12 +23,10 @@ from labelproof.losses.gradient import LabelForm, Sharpening
 from labelproof.losses.numerics import check_clamp
 from labelproof.losses.penalty import (
     check_vector,
-    power_sum,
+    lp_norm,
+    permutation_penalty,
     sharpen,
-    shift_penalty,
     sparse_rate,
-    spread,
-    write_vector,
 )
 from labelproof.ranges import flag, within
 from labelproof.schedules import Schedule, as_schedule, exponential
@@ -221,7 +219,7 @@ class SparseRegularized(Loss):
         return (
             f"temperature={self.temperature_schedule}, p={self.p:g}, "
             f"weight={self.weight_schedule}, normalize={self.normalize}, clamp={self.clamp}, "
-            f"vector={write_vector(self.smoothing, self.vector)}"
+            f"vector={self.smoothing or None if self.vector is None else self.vector}"
         )
 
     def get_extra_state(self) -> Tensor:
@@ -271,12 +269,9 @@ class SparseRegularized(Loss):
 
     def _penalty(self, sharpened: Outputs) -> Tensor:
         if self._one_hot:
-            return power_sum(sharpened.log_probabilities, self.p, self.clamp)
-        outputs, vector = sharpened.log_probabilities.exp(), self.vector
-        if vector is None:
-            # Made where it is used: a copy from the host cannot be recorded in a CUDA graph.
-            vector = spread(outputs.shape[1], self.smoothing, outputs.dtype, outputs.device)
-        return shift_penalty(outputs, vector, p=self.p)
+            return lp_norm(sharpened.log_probabilities, p=self.p, clamp=self.clamp)
+        vector = self.smoothing if self.vector is None else self.vector
+        return permutation_penalty(sharpened.log_probabilities.exp(), p=self.p, vector=vector)
 
     @property
     def _one_hot(self) -> bool:

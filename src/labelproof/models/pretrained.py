@@ -159,11 +159,6 @@ def _find(place: str) -> Callable[..., Any]:
     except AttributeError as error:
         hint = suggest(error.name or "", dir(error.obj))
         raise ValueError(f"network: {place!r}: {error}{hint}") from None
-    if isinstance(found, nn.Module) or not callable(found):
-        raise ValueError(
-            f"network: expected {place!r} to be a function or class that makes a network, got "
-            f"{type(found).__name__}"
-        )
     return found
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from labelproof.models.network import Network, global_state_kept, image_sizes, initialize
-from labelproof.ranges import whole
+from labelproof.ranges import choose, whole
 
 Stem: TypeAlias = Literal["cifar", "imagenet"]
 
@@ -100,8 +100,7 @@ class ResNet(Network):
         num_classes, width = whole("num_classes", num_classes, 1), whole("width", width, 1)
         if depth not in _STAGES:
             raise ValueError(f"depth: expected one of 18, 34, 50, got {depth!r}")
-        if stem not in ("cifar", "imagenet"):
-            raise ValueError(f"stem: expected 'cifar' or 'imagenet', got {stem!r}")
+        choose("stem", stem, ("cifar", "imagenet"))
         channels, _, _ = image_sizes("image_shape", image_shape)
         with global_state_kept():
             layers = [*_stem(channels, width, stem)]
