@@ -104,7 +104,7 @@ def test_what_a_training_refuses_is_refused_before() -> None:
     for name, value, said in (
         ("augmentation", "flip", "augmentation: expected none for the rows of a table, got flip"),
         ("network", "cnn8", "image_shape: expected"),
-        ("network", "os:path", "network: expected 'os:path' to be a function or class"),
+        ("network", "os:path", "network: 'os:path' cannot be called"),
         ("noise", "human:worse", "human: expected the file of human:worse"),
         ("noise", "asymmetric:0.4", "noise: no classes of 'table' are known to be confused"),
     ):
