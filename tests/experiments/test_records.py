@@ -212,6 +212,9 @@ def test_a_users_loss_is_found_in_the_tables_it_was_trained_for(tmp_path: Path) 
     assert tables.further_methods(store, "asymmetric", "cifar10") == []
     assert tables.further_methods(store, "sweep-lambda", "cifar10") == []
     assert tables.further_methods(store, "symmetric", "mnist") == []
+    # A row of a table that is not the paper's is not a further loss of it.
+    fill_table(store, "human", "cifar100", {("CE+SR", "noisy"): [54.0]})
+    assert tables.further_methods(store, "human", "cifar100") == []
 
 
 def test_the_best_three_are_marked_but_never_all() -> None:

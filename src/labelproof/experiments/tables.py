@@ -144,7 +144,8 @@ def further_methods(store: RecordStore, table: str, dataset: str) -> list[str]:
         []
     """
     # The rows of other tables, such as the sweeps', have the same settings but for the loss.
-    known = {settings_key(run.configuration.as_values()) for run in plan_all(dataset, seeds=[1])}
+    planned = [*plan_all(dataset, seeds=[1]), *plan(table, dataset)]
+    known = {settings_key(run.configuration.as_values()) for run in planned}
     losses = dict.fromkeys(
         record.configuration["loss"]
         for record in store
