@@ -16,7 +16,6 @@ from labelproof.training import checkpoint as module
 from labelproof.training.checkpoint import (
     Checkpoint,
     LaterFormatError,
-    can_draw_on,
     load_checkpoint,
     save_checkpoint,
 )
@@ -180,11 +179,3 @@ def test_one_that_is_replaced_meanwhile(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Path, "read_bytes", removed)
     assert newest(tmp_path) == 2
-
-
-def test_random_numbers_of_another_device_are_continued_between_epochs_alone() -> None:
-    here, there = {"cpu": torch.zeros(4)}, {"cpu": torch.zeros(9)}
-    assert can_draw_on(here, here, between_epochs=False)
-    assert not can_draw_on(there, here, between_epochs=True)
-    with pytest.raises(ValueError, match="middle of an epoch"):
-        can_draw_on(there, here, between_epochs=False)

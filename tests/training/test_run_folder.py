@@ -230,22 +230,6 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
     assert names(tmp_path) == ["link", "pipe"]
 
 
-@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="needs /dev/fd")
-def test_an_open_file_is_written_to_where_it_stands(tmp_path: Path) -> None:
-    # As a shell's >(wc -l) is handed over.
-    reader, writer = os.pipe()
-    write_text(Path(f"/dev/fd/{writer}"), "lines")
-    os.close(writer)
-    with open(reader, "rb") as stream:
-        assert stream.read() == b"lines"
-    log = tmp_path / "log"
-    log.write_text("before, ")
-    with log.open("ab") as stream:
-        inode = log.stat().st_ino
-        write_text(Path(f"/dev/fd/{stream.fileno()}"), "lines")
-    assert (log.read_text(), log.stat().st_ino) == ("before, lines", inode)
-
-
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (file := tmp_path / "predictions.csv").write_text("old")
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -129,27 +129,9 @@ def refuse_misfit(found: Mapping[str, Tensor], mine: Mapping[str, Tensor], netwo
         there, here = (each[name].shape if name in each else None for each in (found, mine))
         if there != here:
             raise ValueError(
-                f"checkpoint: {name} does not fit {network}, which has changed since; choose "
-                "another folder, or start anew with --fresh"
+                f"checkpoint: {name} does not fit {network}, which has changed since, or was on "
+                "another kind of device; choose another folder, or start anew with --fresh"
             )
-
-
-def can_draw_on(
-    found: Mapping[str, Tensor], mine: Mapping[str, Tensor], *, between_epochs: bool
-) -> bool:
-    """Whether a run can continue the random numbers of a checkpoint.
-
-    Raises:
-        ValueError: They are of another kind of device, and would be needed.
-    """
-    same = all(name in found and found[name].shape == mine[name].shape for name in mine)
-    if not same and not between_epochs:
-        raise ValueError(
-            "checkpoint: was saved in the middle of an epoch on another kind of device, whose "
-            "random numbers cannot be continued here; resume there until the epoch ends, or start "
-            "anew with --fresh"
-        )
-    return same
 
 
 def _checkpoints(folder: Path) -> dict[str, Path]:

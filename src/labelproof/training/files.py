@@ -30,8 +30,8 @@ Made = TypeVar("Made")
 def write_text(path: Path, text: str, *, make_parents: bool = True) -> None:
     """Write a file whole or not at all: a temporary name, a sync, a rename.
 
-    A file that exists keeps its permissions, and a symbolic link keeps its target. A pipe, a device
-    or an open file such as `/dev/stdout` is written to directly.
+    A file that exists keeps its permissions, and a symbolic link keeps its target. A pipe or a
+    device such as `/dev/stdout` is written to directly.
 
     Raises:
         OSError: The file cannot be written.
@@ -41,9 +41,7 @@ def write_text(path: Path, text: str, *, make_parents: bool = True) -> None:
 
 def write_bytes(path: Path, content: bytes, *, make_parents: bool = True) -> None:
     """As `write_text`, for bytes."""
-    # An open file such as /dev/stdout, a pipe or a device is never replaced.
-    named = str(path).startswith(("/dev/fd/", "/dev/std", "/proc/"))
-    if named or (path.exists() and not path.is_file()):
+    if path.exists() and not path.is_file():
         with path.open("ab") as stream:
             stream.write(content)
         return

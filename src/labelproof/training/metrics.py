@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,19 +26,8 @@ SEEN = ("clean_seen", "wrong_seen")
 """How many labels were right, and how many wrong, that they are shares of."""
 
 
-class Counted(NamedTuple):
-    """The sums of an epoch, on the host."""
-
-    sums: dict[str, float]
-    """Over the training examples, by name."""
-    correct: int
-    """Test examples that are predicted right."""
-    held_correct: int
-    """Held-out examples whose given label is predicted."""
-    held_predicted: list[float]
-    """How often each class is predicted for those."""
-    diverged: int
-    """The first step whose loss was NaN or infinite, or -1."""
+ENDS = ("correct", "diverged")
+"""How many test examples are predicted right, and the first step whose loss was NaN or infinite."""
 
 
 class Tally:
@@ -101,10 +90,10 @@ class Epoch:
 
     def __init__(self, tally: Tally, number: int, schedules: dict[str, float], examples: int):
         self.number, self.schedules, self.examples = number, schedules, examples
-        self.names, self.classes = tally.names, tally.held.shape[1]
+        self.names, self.classes = (*tally.names, *ENDS), tally.held.shape[1]
         kind = tally.sums.dtype
         ends = torch.stack([tally.correct, tally.diverged]).to(kind)
-        self.values = packed = torch.cat([tally.sums, tally.held.flatten().to(kind), ends])
+        self.values = packed = torch.cat([tally.sums, ends, tally.held.flatten().to(kind)])
         self.event: Any = None
         if packed.is_cuda:
             self.values = torch.empty(packed.shape, dtype=packed.dtype, pin_memory=True)
@@ -112,14 +101,16 @@ class Epoch:
             self.event = torch.cuda.Event()
             self.event.record()
 
-    def wait(self) -> Counted:
-        """The sums, on the host."""
+    def wait(self) -> tuple[dict[str, float], list[float], list[float]]:
+        """The sums by name, and how often each class is rightly predicted, and at all, if held out.
+
+        They are on the host.
+        """
         if self.event is not None:
             self.event.synchronize()
-        sizes = [len(self.names), self.classes, self.classes, 2]
-        sums, right, predicted, (correct, diverged) = map(Tensor.tolist, self.values.split(sizes))
-        by_name = dict(zip(self.names, sums, strict=True))
-        return Counted(by_name, int(correct), int(sum(right)), predicted, int(diverged))
+        sizes = [len(self.names), self.classes, self.classes]
+        sums, right, predicted = map(Tensor.tolist, self.values.split(sizes))
+        return dict(zip(self.names, sums, strict=True)), right, predicted
 
 
 def schedules_at(epoch: int, configuration: Configuration, loss: Loss) -> dict[str, float]:
@@ -134,7 +125,7 @@ def schedules_at(epoch: int, configuration: Configuration, loss: Loss) -> dict[s
     return values
 
 
-def epoch_metrics(epoch: Epoch, counted: Counted, examples: Examples) -> dict[str, float]:
+def epoch_metrics(epoch: Epoch, examples: Examples) -> dict[str, float]:
     """An epoch's line in the log.
 
     Returns:
@@ -143,16 +134,16 @@ def epoch_metrics(epoch: Epoch, counted: Counted, examples: Examples) -> dict[st
         by the labels as they are given, wrong ones among them, and `predicted_classes` says over
         how many classes the predictions there spread: the exponential of their entropy.
     """
-    sums = counted.sums
+    sums, right, predicted = epoch.wait()
     metrics: dict[str, float] = {"epoch": epoch.number}
     for name, value in sums.items():
-        if name not in (*MEMORY, *SEEN):
+        if name not in (*MEMORY, *SEEN, *ENDS):
             metrics[name] = value / max(epoch.examples, 1)
     if "test" in examples.dataset.splits:
-        metrics["test_accuracy"] = 100 * counted.correct / max(len(examples.dataset.test), 1)
+        metrics["test_accuracy"] = 100 * sums["correct"] / max(len(examples.dataset.test), 1)
     if len(examples.held):
-        metrics["validation_accuracy"] = 100 * counted.held_correct / len(examples.held)
-        metrics["predicted_classes"] = spread(counted.held_predicted)
+        metrics["validation_accuracy"] = 100 * sum(right) / len(examples.held)
+        metrics["predicted_classes"] = spread(predicted)
     metrics |= epoch.schedules
     if examples.clean is not None:
         for name in MEMORY:

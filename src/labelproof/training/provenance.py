@@ -98,12 +98,15 @@ def read_description(folder: Path) -> Description:
     try:
         found = read_fields(Description, read_json(path))
         shape, std = found.input_shape, found.std
-        if len(shape) not in (1, 3) or not all(0 < side < 1 << 24 for side in shape):
-            raise ValueError(f"input_shape: got {shape}")
-        if not len(found.mean) == len(std) == shape[0] or min(std) <= 0:
-            raise ValueError("mean or std: not a number for each channel, or not above 0")
-        if len(found.class_names) < 2 or found.crop < 0:
-            raise ValueError("class_names or crop: too few")
+        if not (
+            len(shape) in (1, 3)
+            and all(0 < side < 1 << 24 for side in shape)
+            and len(found.mean) == len(std) == shape[0]
+            and min(std) > 0
+            and len(found.class_names) > 1
+            and found.crop >= 0
+        ):
+            raise ValueError(f"no network takes this: {found}")
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: not a description of a network ({str(error)[:300]})") from None
     return found

@@ -85,10 +85,8 @@ class TrainedNetwork:
         Raises:
             ValueError: The images have another shape or type.
         """
-        found = [torch.softmax(logits, dim=1) for logits in self.logits(images, batch_size)]
-        if not found:
-            return torch.zeros(0, len(self.description.class_names))
-        return torch.cat(found)
+        none = torch.zeros(0, len(self.description.class_names))
+        return torch.softmax(torch.cat([none, *self.logits(images, batch_size)]), dim=1)
 
     def logits(self, images: Images | Rows | Tensor, batch_size: int = CHUNK) -> Iterator[Tensor]:
         """The logits of `probabilities`, batch by batch."""

@@ -29,7 +29,7 @@ from labelproof.training.batches import (
     generator_for,
     plan_epoch,
 )
-from labelproof.training.checkpoint import Checkpoint, can_draw_on, refuse_misfit
+from labelproof.training.checkpoint import Checkpoint, refuse_misfit
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import share_gradients, sum_tally, take_from_first
 from labelproof.training.examples import Examples
@@ -288,9 +288,9 @@ class Trainer:
 
     def collect(self, epoch: Epoch) -> dict[str, float]:
         """Wait for an epoch's sums and return its metrics; accuracies are in percent."""
-        counted = epoch.wait()
-        self._stop_if_diverged(counted.diverged)
-        return epoch_metrics(epoch, counted, self.examples)
+        sums, _, _ = epoch.wait()
+        self._stop_if_diverged(int(sums["diverged"]))
+        return epoch_metrics(epoch, self.examples)
 
     def _stop_if_diverged(self, step: int) -> None:
         if step >= 0:
@@ -356,18 +356,14 @@ class Trainer:
         found = checkpoint.state | {
             f"{self._kept}{name}": tensor for name, tensor in checkpoint.weights.items()
         }
-        random = {name: found.pop(name) for name in list(found) if name.startswith("random.")}
         mine = self.tensors()
-        refuse_misfit(found, mine, self.configuration.network)
         # Before anything is changed: what is refused here leaves the run as it was.
-        same = can_draw_on(random, self._drawn(), between_epochs=not checkpoint.values["step"])
+        refuse_misfit(found, mine | self._drawn(), self.configuration.network)
         with self._on_stream(), torch.no_grad():
             for name, tensor in mine.items():
                 tensor.copy_(found[name])
-            if same:
-                self.generator.set_state(random["random.loss"])
-        if same:
-            self.chance.state = {name: random[f"random.{name}"] for name in self.chance.state}
+            self.generator.set_state(found["random.loss"])
+        self.chance.state = {name: found[f"random.{name}"] for name in self.chance.state}
         self._keep_sums_once()
         self.epoch, self.step = checkpoint.values["epoch"], checkpoint.values["step"]
         self.synchronize()
