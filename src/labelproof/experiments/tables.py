@@ -271,13 +271,12 @@ def reproduces(entry: Entry) -> bool | None:
 
 def compare(table: ResultTable) -> Comparison:
     """Sort the published cells of a table."""
-    sorted_cells: dict[bool | None, list[Entry]] = {True: [], False: [], None: []}
-    for entry in table.entries.values():
-        if entry.published is not None:
-            sorted_cells[reproduces(entry)].append(entry)
-    return Comparison(
-        table.table, table.dataset, sorted_cells[True], sorted_cells[False], sorted_cells[None]
+    cells = [entry for entry in table.entries.values() if entry.published is not None]
+    within, outside, missing = (
+        [entry for entry in cells if reproduces(entry) is outcome]
+        for outcome in (True, False, None)
     )
+    return Comparison(table.table, table.dataset, within, outside, missing)
 
 
 def compare_all(store: RecordStore) -> list[Comparison]:

@@ -37,13 +37,13 @@ from labelproof.models.text import make_network
 from labelproof.npz import read_npz
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import generator_for
-from labelproof.training.checkpoint import Checkpoint, load_checkpoint
+from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, StopRequest
-from labelproof.training.provenance import describe, mark_data, note_data
+from labelproof.training.provenance import describe, mark_data
 from labelproof.training.record import read_record, sizes
-from labelproof.training.run_folder import PREDICTIONS, History, RunFolder, owning
+from labelproof.training.run_folder import PREDICTIONS, History, RunFolder
 from labelproof.training.runner import Event, Job
 from labelproof.training.trained_network import TrainedNetwork
 
@@ -137,24 +137,17 @@ def train_frozen(
         arrays = read_npz(scratch / PREDICTIONS)
     _set_head(head, layer.weights, rows)
     configuration = attempts.configure(configuration)
-    values, mark = configuration.as_values(), mark_data(configuration, examples)
-    seconds = round(time.perf_counter() - started, 3)
-    counts = sizes(dataset) | {"fingerprint": mark}
     record = replace(
-        record, name=configuration.name, configuration=values, seconds=seconds, data=counts
+        record,
+        name=configuration.name,
+        configuration=configuration.as_values(),
+        seconds=round(time.perf_counter() - started, 3),
+        data=sizes(dataset) | {"fingerprint": mark_data(configuration, examples)},
     )
-    metrics, timing = layer.values["metrics"], layer.values["timing"]
-    state = {name: value.cpu().contiguous() for name, value in body.network.state_dict().items()}
-    values = {"configuration": values, "epoch": configuration.epochs, "step": 0}
-    kept = RunFolder(job.folder)
-    with owning(job.folder):
-        attempts.write(job.folder)
-        kept.start(body.description)
-        note_data(job.folder, mark)
-        for each in zip(metrics, timing, strict=True):
-            kept.add(*each)
-        kept.save(Checkpoint(state, {}, values), History(metrics, timing))
-        kept.finish(record, arrays)
+    attempts.write(job.folder)
+    history = History(layer.values["metrics"], layer.values["timing"])
+    weights = body.network.state_dict()
+    RunFolder(job.folder).write(body.description, weights, history, record, arrays)
     yield Event(job, "finished", record)
 
 

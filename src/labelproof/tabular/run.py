@@ -19,12 +19,11 @@ from labelproof.models.blend import BLEND, Blend
 from labelproof.npz import read_npz
 from labelproof.tabular.rows import LabelledRows, label_rows
 from labelproof.training.batches import CHUNK
-from labelproof.training.checkpoint import Checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, choose_examples
-from labelproof.training.provenance import describe, mark_data, note_data
+from labelproof.training.provenance import describe, mark_data
 from labelproof.training.record import RunRecord, sizes, versions
-from labelproof.training.run_folder import PREDICTIONS, History, RunFolder, owning
+from labelproof.training.run_folder import PREDICTIONS, History, RunFolder
 from labelproof.training.trained_network import TrainedNetwork
 
 # Classifiers are imported where they are fitted: scikit-learn takes as long as torch.
@@ -152,17 +151,10 @@ def train_blend(configuration: Configuration, dataset: Dataset, folder: Path) ->
         data=sizes(dataset) | {"fingerprint": mark},
         candidates=committee.scores,
     )
-    values = {"configuration": configuration.as_values(), "epoch": 1, "step": 0}
-    features = dataset.input_shape[0]
-    description = describe(configuration, dataset)
-    kept = RunFolder(folder)
-    with owning(folder):
-        # A blend takes rows as they are: trees compare them with thresholds.
-        kept.start(replace(description, mean=(0.0,) * features, std=(1.0,) * features))
-        note_data(folder, mark)
-        kept.add(metrics, history.timing[0])
-        kept.save(Checkpoint(tensors, {}, values), history)
-        kept.finish(record, arrays)
+    # A blend takes rows as they are: trees compare them with thresholds.
+    scale = {"mean": (0.0,) * dataset.input_shape[0], "std": (1.0,) * dataset.input_shape[0]}
+    description = replace(describe(configuration, dataset), **scale)
+    RunFolder(folder).write(description, tensors, history, record, arrays)
     return record
 
 

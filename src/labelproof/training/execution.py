@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from types import FrameType
@@ -124,10 +124,9 @@ class StopRequest:
 
     Args:
         seconds: Time limit after which to stop; `None` for no limit.
-        clock: Gives the time in seconds.
 
     Attributes:
-        end: When the time is over, as `clock` has it.
+        end: When the time is over, as `time.monotonic` has it.
 
     Example:
         >>> with StopRequest() as stop:
@@ -136,18 +135,15 @@ class StopRequest:
         (True, 143)
     """
 
-    def __init__(
-        self, seconds: float | None = None, *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, seconds: float | None = None) -> None:
         self.signal: int | None = None
-        self.clock = clock
-        self.end = math.inf if seconds is None else clock() + seconds
+        self.end = math.inf if seconds is None else time.monotonic() + seconds
         self._before: dict[int, object] = {}
 
     @property
     def wanted(self) -> bool:
         """Whether to stop at the next occasion."""
-        return self.signal is not None or self.clock() >= self.end
+        return self.signal is not None or time.monotonic() >= self.end
 
     @property
     def exit_code(self) -> int:

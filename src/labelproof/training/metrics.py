@@ -173,14 +173,9 @@ def explain_divergence(
         f"{names[name]} {value:g}"
         for name, value in schedules_at(epoch, configuration, loss).items()
     )
-    helps = ["a lower learning rate"]
-    if isinstance(loss, SparseRegularized):
-        helps.append("a smaller lambda0")
-    if configuration.precision != "float32":
-        helps.append("--set precision=float32")
     return (
         f"training diverged: the loss is NaN since step {within + 1} of epoch {epoch + 1} "
-        f"({said}); what often helps: {', '.join(helps)}"
+        f"({said}); what often helps: a lower learning rate, a smaller lambda0, float32"
     )
 
 

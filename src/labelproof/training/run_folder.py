@@ -22,6 +22,7 @@ from typing import Any
 import filelock
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from labelproof.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from labelproof.training.configuration import Configuration
@@ -37,6 +38,7 @@ from labelproof.training.provenance import (
     BEGUN_ON,
     MODEL,
     Description,
+    note_data,
     read_description,
     write_description,
 )
@@ -159,6 +161,24 @@ class RunFolder:
                 sync(self.path / name)
             sync(self.path.parent)
             write_text(self.path / RECORD, record.as_json(), make_parents=False)
+
+    def write(
+        self,
+        description: Description,
+        weights: dict[str, Tensor],
+        history: History,
+        record: RunRecord,
+        arrays: Mapping[str, NDArray[np.generic]],
+    ) -> None:
+        """Write a run that was not trained here epoch by epoch, all of it at once."""
+        values = {"configuration": record.configuration, "epoch": len(history.metrics), "step": 0}
+        with owning(self.path):
+            self.start(description)
+            note_data(self.path, record.data["fingerprint"])
+            for metrics, timing in zip(history.metrics, history.timing, strict=True):
+                self.add(metrics, timing)
+            self.save(Checkpoint(weights, {}, values), history)
+            self.finish(record, arrays)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
