@@ -4,7 +4,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_records import committed, made_record
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -130,27 +129,6 @@ def test_features_have_a_row_for_each_method_and_a_column_for_each_noise() -> No
     assert [figure.axes[at].get_ylabel() for at in (0, 2)] == ["CE", "CE+SR"]
     assert texts(figure) == ["no run"]
     assert legend(figure) == list("0123456789")
-
-
-LONG = (
-    "taylor@8d3f8d(order=3,gamma=0.5)"
-    "+sr(tau=0.5,p=0.01,lambda0=4,rho=1.02,r=1,normalize=true,clamp=1e-7)"
-)
-
-
-def test_rows_of_long_losses_are_folded_beside_their_panels_and_inside_the_picture() -> None:
-    methods = ["CE", LONG, LONG.replace("order=3", "order=4")]
-    figure = drawn(*((method, "none") for method in methods))
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    renderer = canvas.get_renderer()
-    extents = [axes.yaxis.label.get_window_extent(renderer) for axes in figure.axes]
-    for axes, extent in zip(figure.axes, extents, strict=True):
-        panel = axes.get_window_extent(renderer)
-        assert panel.y0 <= extent.y0 < extent.y1 <= panel.y1
-        assert 0 <= extent.x0 < extent.x1 < panel.x0
-    assert figure.axes[0].get_ylabel() == "CE"
-    assert figure.axes[1].get_ylabel().startswith("taylor(order=3,\n")
 
 
 def test_a_loss_is_called_as_it_would_be_written() -> None:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from labelproof.training import StopRequest, choose_device, choose_execution
-from labelproof.training.execution import TYPES, autocast, resolve_precision
+from labelproof.training.execution import TYPES, autocast
 
 
 def test_the_fastest_device_is_taken_or_the_one_asked_for(
@@ -40,13 +40,6 @@ def test_cuda_is_compiled_and_recorded_unless_told(monkeypatch: pytest.MonkeyPat
         assert (execution.rank, execution.world_size) == (0, 1)
         assert choose_execution(device, compile=not fast).compile is not fast
     assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "4", "the user's own number was overwritten"
-
-
-def test_auto_depends_on_the_device_and_nothing_else_does() -> None:
-    for device, resolved in {"cpu": "float32", "cuda": "bf16", "mps": "float32"}.items():
-        assert resolve_precision("auto", torch.device(device)) == resolved
-        for precision in TYPES:
-            assert resolve_precision(precision, torch.device(device)) == precision
 
 
 @pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")

@@ -3,8 +3,6 @@
 import copy
 import itertools
 import pickle
-import platform
-import sys
 from typing import Any
 
 import pytest
@@ -57,20 +55,6 @@ def test_every_kernel_computes_the_same_and_can_be_undone(convolution: str) -> N
         assert kinds(twin) == kinds(other)
     assert kinds(kernels.use_convolution(other, "torch")) == {"Conv2d"}
     assert torch.equal(other(images), expected)
-
-
-def test_the_default_follows_device_and_precision_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    cpu, cuda = torch.device("cpu"), torch.device("cuda")
-    assert kernels.default_convolution(cuda, "bf16") == "padded"
-    assert kernels.default_convolution(cuda, "fp16") == "padded"
-    assert kernels.default_convolution(cuda, "float32") == "torch"
-    monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    assert kernels.default_convolution(cpu) == "winograd"
-    assert kernels.default_convolution(cpu, "bf16") == "torch"
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    assert kernels.default_convolution(cpu) == "torch"
-    assert kernels.default_convolution(torch.device("mps")) == "torch"
 
 
 def gradients(layer: nn.Module, images: Tensor) -> list[Tensor]:

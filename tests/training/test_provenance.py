@@ -7,11 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_images import write_images
 from small_runs import StopAfter, small, small_digits, train
 
-from labelproof.data import Dataset, Split, load_dataset, load_digits
-from labelproof.data import images as decoding
+from labelproof.data import Dataset, Split, load_digits
 from labelproof.data.images import ImageFiles
 from labelproof.training import Configuration, Examples, Job, choose_examples, provenance
 
@@ -53,20 +51,6 @@ def test_files_are_the_same_wherever_their_folder_is() -> None:
     assert there == of_files("cat/1.png", "dog/2.png")
     assert there != of_files("cat/1.png", "dog/3.png")
     assert there != of_files("dog/2.png", "cat/1.png")
-
-
-def test_no_file_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_images(tmp_path / "photos", NAMES)
-    photos = load_dataset(tmp_path / "photos")
-
-    def decode(*_: object, **__: object) -> None:
-        raise AssertionError("decoded")
-
-    monkeypatch.setattr(decoding, "decode_image", decode)
-    before = provenance.fingerprint(photos)
-    (tmp_path / "photos").rename(tmp_path / "moved")
-    monkeypatch.undo()
-    assert provenance.fingerprint(load_dataset(tmp_path / "moved")) == before
 
 
 def fewer(configuration: Configuration) -> Examples:

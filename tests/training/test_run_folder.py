@@ -196,22 +196,17 @@ def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
 
 @posix_only
 def test_what_a_link_leads_to_is_written(tmp_path: Path) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
-    here.mkdir()
-    there.mkdir()
-    (there / "real.csv").write_text("old")
-    (there / "second.csv").symlink_to("real.csv")
-    (here / "link.csv").symlink_to(Path("..", "there", "second.csv"))
-    write_text(here / "link.csv", "new")
-    assert (here / "link.csv").is_symlink()
-    assert (there / "second.csv").is_symlink()
-    assert (there / "real.csv").read_text() == "new"
-    # One that is not there yet.
-    (here / "early.csv").symlink_to(there / "deep" / "late.csv")
-    write_text(here / "early.csv", "new")
-    assert (there / "deep" / "late.csv").read_text() == "new"
-    assert names(here) == ["early.csv", "link.csv"]
-    assert names(there) == ["deep", "real.csv", "second.csv"]
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "second.csv").symlink_to("real.csv")
+    (tmp_path / "link.csv").symlink_to("second.csv")
+    (tmp_path / "early.csv").symlink_to(Path("deep", "late.csv"))  # which is not there yet
+    for name in ("link.csv", "early.csv"):
+        write_text(tmp_path / name, "new")
+        assert (tmp_path / name).is_symlink()
+        assert (tmp_path / name).read_text() == "new"
+    assert (tmp_path / "second.csv").is_symlink()
+    assert not (tmp_path / "real.csv").is_symlink()
+    assert names(tmp_path) == ["deep", "early.csv", "link.csv", "real.csv", "second.csv"]
 
 
 @posix_only

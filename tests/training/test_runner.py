@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 import torch
 from small_runs import (
-    CPU,
     StopAfter,
     kinds,
-    load_small,
     outcome,
     small,
     small_digits,
@@ -19,7 +17,7 @@ from small_runs import (
 from torch import Tensor, nn
 
 from labelproof.models.text import make_network
-from labelproof.training import DeviceMemoryError, Event, Job, StopRequest, read_record, train_runs
+from labelproof.training import DeviceMemoryError, Job, read_record
 from labelproof.training.checkpoint import load_checkpoint
 
 SIX: list[dict[str, Any]] = [
@@ -92,27 +90,6 @@ def assert_good(folder: Path, *, epoch: int) -> None:
     assert (checkpoint.values["epoch"], checkpoint.values["step"]) == (epoch, 0)
     for name, tensor in {**checkpoint.weights, **checkpoint.state}.items():
         assert torch.isfinite(tensor).all(), name
-
-
-def test_a_run_that_fails_before_any_checkpoint_points_at_none(tmp_path: Path) -> None:
-    configuration = small(learning_rate=1e18, network="mlp(hidden=16,depth=3)", loss="ce")
-    for folder in (tmp_path, None):
-        events = train(Job(configuration, folder))
-        assert kinds(events) == ["started", "failed"]
-        assert "kept" not in str(events[-1].value)
-
-
-def test_a_stop_right_after_a_failure_keeps_the_good_state(tmp_path: Path) -> None:
-    stop = StopRequest()
-    events: list[Event] = []
-    jobs = [Job(small(**DIVERGES), tmp_path / "bad"), Job(small(epochs=9), tmp_path / "good")]
-    for event in train_runs(jobs, CPU, load=load_small, at_once=2, stop=stop, checkpoint_seconds=0):
-        events.append(event)
-        if event.kind == "failed":
-            stop.signal = 15
-    assert [event.kind for event in events if event.job is jobs[0]][-1] == "failed"
-    assert [event.kind for event in events if event.job is jobs[1]][-1] == "stopped"
-    assert_good(tmp_path / "bad", epoch=1)
 
 
 def test_a_stop_saves_every_run_and_starts_no_other(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from small_runs import (
 )
 from torch import Tensor, nn
 
-from labelproof.losses import SparseRegularized, negative, parse_loss, sparse_rate
+from labelproof.losses import SparseRegularized, parse_loss, sparse_rate
 from labelproof.models.text import make_network
 from labelproof.seeds import derive_seed
 from labelproof.training.augmentation import gather_images, parse_augmentation
@@ -213,23 +213,6 @@ def test_the_seed_decides_everything_and_nothing_outside_does(network: str) -> N
     assert runs[0][0] == runs[1][0]
     assert torch.equal(runs[0][1], runs[1][1])
     assert runs[0][0] != runs[2][0]
-
-
-def test_drawn_labels_differ_from_step_to_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[torch.Tensor] = []
-    draw = negative.draw_complementary
-
-    def told(target: torch.Tensor, *rest: Any, **options: Any) -> torch.Tensor:
-        drawn.append(draw(torch.zeros_like(target), *rest, **options).flatten())
-        return draw(target, *rest, **options)
-
-    monkeypatch.setattr(negative, "draw_complementary", told)
-    run = small_run(small(loss="nl"))
-    drawn.clear()
-    train_epoch(run)
-    train_epoch(run)
-    full = [tuple(each.tolist()) for each in drawn if len(each) == 32]
-    assert len(full) == len(set(full)) == 12
 
 
 def test_a_checkpoint_with_a_layer_too_many_and_too_few_examples_are_refused() -> None:
