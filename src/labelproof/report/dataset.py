@@ -52,8 +52,6 @@ def write_dataset_page(
     if samples < 1:
         raise ValueError(f"samples: expected at least 1, got {samples}")
     labels = dataset.train.labels
-    if noisy is not None and not np.array_equal(noisy.clean, labels):
-        raise ValueError("noisy: expected noise on the labels of the dataset's training split")
     given = labels if noisy is None else noisy.noisy
     rows = _rows(dataset, given, samples, np.random.default_rng(seed))
     matrices = {} if noisy is None else {"meant": noisy.matrix, "came": noisy.empirical_matrix}

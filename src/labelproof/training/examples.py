@@ -65,18 +65,16 @@ def choose_examples(
     used = parse_imbalance(configuration.imbalance).keep(labels, seed=configuration.seed)
     noise = parse_noise(configuration.noise)
     given = labels.copy()
-    if noise.kind == "human":
+    if noise.kind != "none":
         # Human labels come one for each example of the whole set.
-        given = noise.apply(
-            labels, num_classes=dataset.num_classes, seed=configuration.seed, human=human
-        ).noisy
-    elif noise.kind != "none":
-        given[used] = noise.apply(
-            labels[used],
+        noised = slice(None) if noise.kind == "human" else used
+        given[noised] = noise.apply(
+            labels[noised],
             num_classes=dataset.num_classes,
             seed=configuration.seed,
             dataset=dataset.name,
             features=dataset.train.array[used] if noise.kind == "instance" else None,
+            human=human,
         ).noisy
     held = np.zeros(0, dtype=np.int64)
     if configuration.validation:

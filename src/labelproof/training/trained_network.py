@@ -216,18 +216,13 @@ def load_network(
         ) from None
     # Some devices have no float64, which a blend computes in.
     chosen = choose_device("cpu" if description.network == BLEND else device)
-    try:
-        configuration = Configuration.recorded(checkpoint.values["configuration"])
-        epochs = int(checkpoint.values["epoch"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path}: its checkpoint is not that of a run ({error})") from None
     return TrainedNetwork(
         folder=path,
-        configuration=configuration,
+        configuration=Configuration.recorded(checkpoint.values["configuration"]),
         description=description,
         network=made.to(chosen).eval(),
         record=read_record(path),
-        epochs=epochs,
+        epochs=checkpoint.values["epoch"],
         device=chosen,
     )
 
