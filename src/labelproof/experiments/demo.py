@@ -29,7 +29,7 @@ from labelproof.training import (
     train_runs,
 )
 from labelproof.training.execution import interrupts
-from labelproof.training.files import clear_litter, remove_folder
+from labelproof.training.files import remove_folder
 from labelproof.training.run_folder import RunFolder
 from labelproof.training.trained_network import load_network
 
@@ -155,8 +155,6 @@ def discard(runs: Sequence[DemoRun]) -> None:
     for run in runs:
         if run.folder.exists():
             remove_folder(run.folder)
-    for parent in {run.folder.parent for run in runs}:
-        clear_litter(parent)
 
 
 def train(run: DemoRun) -> RunRecord | DivergedError:

@@ -22,16 +22,8 @@ from torch import Tensor, nn
 
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import few
+from labelproof.fitting import recipe
 from labelproof.fitting.attempts import Attempts, train_robustly
-from labelproof.fitting.recipe import (
-    ROBUST,
-    choose_batch_size,
-    choose_epochs,
-    choose_weight_decay,
-    complete_loss,
-    look_at,
-    network_for,
-)
 from labelproof.models.pretrained import is_pretrained
 from labelproof.models.text import make_network
 from labelproof.npz import read_npz
@@ -63,18 +55,18 @@ def frozen_settings(dataset: Dataset, network: str) -> dict[str, Any]:
     >>> settings["epochs"], settings["batch_size"], settings["augmentation"]
     (20, 32, 'none')
     """
-    usual = network_for(look_at(dataset)).get("augmentation", "none")
+    usual = recipe.network_for(recipe.look_at(dataset)).get("augmentation", "none")
     crop = 224 if is_pretrained(network) else parse_augmentation(usual).resized_crop
     number = len(dataset.train)
-    batch = choose_batch_size(number)
-    epochs = choose_epochs(number, batch)
+    batch = recipe.choose_batch_size(number)
+    epochs = recipe.choose_epochs(number, batch)
     return {
         "augmentation": f"resized-crop:{crop}" if crop else "none",
         "batch_size": batch,
         "epochs": epochs,
         "learning_rate": 0.02,
-        "weight_decay": choose_weight_decay((_FEATURES,), number),
-        "loss": complete_loss(ROBUST, epochs=epochs),
+        "weight_decay": recipe.choose_weight_decay((_FEATURES,), number),
+        "loss": recipe.complete_loss(recipe.ROBUST, epochs=epochs),
     }
 
 

@@ -9,16 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from labelproof.noise import matrices
 from labelproof.noise.human import HUMAN_LABELS, human_labels
-from labelproof.noise.matrices import (
-    CONFUSIONS,
-    IN_TURN,
-    REFERENCE_CONFUSIONS,
-    Matrix,
-    asymmetric_matrix,
-    pair_matrix,
-    symmetric_matrix,
-)
 from labelproof.noise.sampling import NoisyLabels, corrupt, corrupt_by_instance
 from labelproof.ranges import within
 from labelproof.seeds import Seed
@@ -57,7 +49,7 @@ class NoiseSpec:
     exact: bool = False
     which: str = ""
 
-    def matrix(self, num_classes: int, *, dataset: str) -> Matrix:
+    def matrix(self, num_classes: int, *, dataset: str) -> matrices.Matrix:
         """The transition matrix for a number of classes.
 
         Args:
@@ -69,22 +61,22 @@ class NoiseSpec:
                 f"noise: {self} has no matrix before it is applied; it comes with the result"
             )
         if self.kind == "pair":
-            return pair_matrix(num_classes, self.rate)
+            return matrices.pair_matrix(num_classes, self.rate)
         if self.kind.startswith("asymmetric"):
             reference = self.kind == "asymmetric-reference"
-            known = REFERENCE_CONFUSIONS if reference else CONFUSIONS
+            known = matrices.REFERENCE_CONFUSIONS if reference else matrices.CONFUSIONS
             if dataset not in known:
                 raise ValueError(
                     f"noise: no classes of {dataset!r} are known to be confused; {self.kind} noise "
                     f"is there for {', '.join(known)}"
                 )
-            return asymmetric_matrix(
+            return matrices.asymmetric_matrix(
                 num_classes,
                 self.rate,
                 confusions=known[dataset],
-                in_turn=reference and dataset in IN_TURN,
+                in_turn=reference and dataset in matrices.IN_TURN,
             )
-        return symmetric_matrix(num_classes, self.rate)
+        return matrices.symmetric_matrix(num_classes, self.rate)
 
     def apply(
         self,

@@ -21,15 +21,7 @@ from labelproof.audit.folder import SUSPECTS, Audit
 from labelproof.audit.samples import Samples
 from labelproof.data.images import UnreadableImageError, look_at_each
 from labelproof.data.notices import readable
-from labelproof.report.audit_words import (
-    commands,
-    confused_most,
-    confusion_counts,
-    confusions,
-    finding,
-    remark,
-    share,
-)
+from labelproof.report import audit_words as words
 from labelproof.report.page import heat_picture, render_page, write_page
 from labelproof.report.typical import Typical
 
@@ -41,7 +33,6 @@ CLUSTERED_CLASSES = 30
 """Classes from which on a matrix is ordered by clusters."""
 DRAWN_CLASSES = 100
 """Classes of the largest matrix that is drawn: those with most suspects."""
-_TYPICAL_VALUES = 20_000
 _SCRIPTS = ("audit_samples.js", "audit_cards.js", "audit.js")
 _LISTED = 20
 """Near duplicates and outliers that the page lists."""
@@ -107,17 +98,17 @@ def write_audit_page(
 def _finding(path: Path, audit: Audit) -> dict[str, object]:
     script = Markup("\n".join(render_page(part) for part in _SCRIPTS))  # noqa: S704
     digest = hashlib.sha256(script.encode()).digest()
-    caution = remark("caution", audit)
-    found = finding(audit.findings, seen=audit.seen, agreed=audit.agreement.value)
+    caution = words.remark("caution", audit)
+    found = words.finding(audit.findings, seen=audit.seen, agreed=audit.agreement.value)
     return {
         "audit": audit,
         "readable": readable,
-        "remark": remark,
+        "remark": words.remark,
         "title": f"{readable(audit.name)}: which labels are wrong",
         # Where little was learned that comes first: the figures below are not to be believed.
         "finding": caution or found,
         "doubtful": found if caution else "",
-        "commands": commands(audit, path.parent),
+        "commands": words.commands(audit, path.parent),
         "script": script,
         "script_hash": f"sha256-{base64.b64encode(digest).decode('ascii')}",
         "suspects_file": SUSPECTS,
@@ -141,12 +132,12 @@ def _alike(audit: Audit) -> dict[str, object]:
 
 def _matrices(audit: Audit) -> dict[str, object]:
     findings = audit.findings
-    counts = confusion_counts(findings)
+    counts = words.confusion_counts(findings)
     off = counts * ~np.eye(len(counts), dtype=bool)
     largest = max(int(off.max()), 1)
     names = [readable(name) for name in audit.class_names]
     longest = max(len(name) for name in names)
-    pairs = confusions(findings, counts)
+    pairs = words.confusions(findings, counts)
     order = [] if len(names) <= NUMBERED_CLASSES else _order(findings, off)
     within = np.ix_(order, order)
     drawn = {"confusion": off[within] / largest, "noise": findings.transition[within]}
@@ -156,10 +147,10 @@ def _matrices(audit: Audit) -> dict[str, object]:
         # As wide as the longest name, within reason; the whole name appears over it.
         "head_width": round(min(1.2 + 0.55 * longest, 9), 2),
         "pairs": pairs,
-        "confused_most": confused_most(pairs, names),
+        "confused_most": words.confused_most(pairs, names),
         "counts": counts,
         "largest": largest,
-        "share": partial(share, findings),
+        "share": partial(words.share, findings),
         "intervals": len(names) <= INTERVAL_CLASSES,
         "order": order,
         "clustered": len(names) > CLUSTERED_CLASSES,
@@ -288,7 +279,6 @@ def _gallery(
     cells = samples.cells(there[0]) if there and samples.kind == "rows" else []
     columns = [_shortened(column) for column, _ in cells[:SHOWN_COLUMNS]]
     classes = range(findings.num_classes)
-    few = typical is not None and len(classes) * len(columns) <= _TYPICAL_VALUES
     data = {
         "kind": samples.kind,
         "classes": list(audit.class_names),
@@ -302,8 +292,6 @@ def _gallery(
         if findings.probability is None
         else [[round(p, 3) for p in row] for row in findings.probability[places].tolist()],
         "columns": columns,
-        "typical": [typical.values(label)[: len(columns)] for label in classes]
-        if typical and few
-        else [],
+        "typical": [typical.values(label)[: len(columns)] for label in classes] if typical else [],
     }
     return {"data": as_json(data), "listed": listed, "kind": samples.kind}

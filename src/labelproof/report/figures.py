@@ -23,15 +23,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from labelproof.experiments.curves import (
-    FITTED,
-    SWEEPS,
-    Panel,
-    accuracy_panels,
-    memorisation_panels,
-    sparse_panels,
-    sweep_panels,
-)
+from labelproof.experiments import curves
+from labelproof.experiments.curves import Panel
 from labelproof.experiments.embeddings import MOST_CLASSES, Embedding
 from labelproof.experiments.grids import Names
 from labelproof.experiments.records import RecordStore
@@ -269,7 +262,7 @@ def _shades(panel: Panel) -> Styles:
 
 def _fates(_: Panel) -> Styles:
     """What becomes of labels; dashed, where the true class is predicted instead."""
-    names = zip(FITTED.values(), PALETTE, strict=False)
+    names = zip(curves.FITTED.values(), PALETTE, strict=False)
     return {name: (color, "true class" in name) for name, color in names}
 
 
@@ -278,7 +271,7 @@ FIGURES: Mapping[str, FigureKind] = {
         "accuracy of every method by epoch, a panel for each kind and rate of noise",
         "Test accuracy (%) by epoch, {}",
         ("mnist", "cifar10", "cifar100"),
-        accuracy_panels,
+        curves.accuracy_panels,
         method_styles,
         layout=(5, 2.5, 2.4),
     ),
@@ -286,7 +279,7 @@ FIGURES: Mapping[str, FigureKind] = {
         "sparse rate and accuracy by epoch, symmetric noise 0.8",
         "Sparse rate and accuracy, {}",
         ("mnist", "cifar10", "cifar100"),
-        sparse_panels,
+        curves.sparse_panels,
         method_styles,
         layout=(2, 4.75, 3.4),
         limits=(-2, 102),
@@ -295,7 +288,7 @@ FIGURES: Mapping[str, FigureKind] = {
         "shares of right and wrong labels that are fitted, CE against CE+SR; not in the paper",
         "What becomes of the training labels (%), {}",
         ("mnist", "cifar10", "cifar100"),
-        memorisation_panels,
+        curves.memorisation_panels,
         _fates,
         layout=(4, 2.75, 2.4),
         limits=(-2, 102),
@@ -305,11 +298,11 @@ FIGURES: Mapping[str, FigureKind] = {
             f"accuracy by epoch for different {symbol}, symmetric noise 0.6",
             f"Test accuracy (%) for different {symbol}, {{}}, symmetric 0.6",
             ("cifar10",),
-            partial(sweep_panels, name),
+            partial(curves.sweep_panels, name),
             _shades,
             layout=(2, 5.5, 3.4),
         )
-        for name, symbol in SWEEPS.items()
+        for name, symbol in curves.SWEEPS.items()
     },
 }
 """What can be drawn from records, by name."""

@@ -16,14 +16,7 @@ from torch import Tensor
 
 from labelproof.ranges import whole, within
 from labelproof.text import parse_form
-from labelproof.training.geometry import (
-    ATTEMPTS,
-    RATIO,
-    centre_box,
-    choose_boxes,
-    resample,
-    trace_pixels,
-)
+from labelproof.training import geometry
 
 _FORMS = [
     "resized-crop:SIDE",
@@ -78,7 +71,7 @@ class Augmentation:
     def columns(self) -> dict[str, slice]:
         """Which columns of the draws belong to which step; a step that is off has none."""
         widths = {
-            "resized_crop": (2 * ATTEMPTS + 2) * (self.resized_crop > 0),
+            "resized_crop": (2 * geometry.ATTEMPTS + 2) * (self.resized_crop > 0),
             "crop": 2 * (self.crop > 0),
             "flip": 1 * self.flip,
             "rotation": 2 * (self.rotation > 0),
@@ -187,7 +180,7 @@ def draw_augmentation(augmentation: Augmentation, count: int, generator: torch.G
     }
     # Last, since it has many: nothing is drawn after it that would have to stay the same.
     if augmentation.resized_crop:
-        steps["resized_crop"] = torch.cat([_box_sizes(uniform(2 * ATTEMPTS)), uniform(2)])
+        steps["resized_crop"] = torch.cat([_box_sizes(uniform(2 * geometry.ATTEMPTS)), uniform(2)])
     chosen = torch.cat([steps[name] for name in augmentation.columns])
     return chosen.T.contiguous()
 
@@ -223,8 +216,10 @@ def gather_images(
     """
     columns = augmentation.columns
     if index is not None and "resized_crop" in columns:
-        boxes = choose_boxes(draws[:, columns["resized_crop"]], images.shape[1], images.shape[2])
-        images = resample(images.index_select(0, index), boxes, augmentation.resized_crop)
+        boxes = geometry.choose_boxes(
+            draws[:, columns["resized_crop"]], images.shape[1], images.shape[2]
+        )
+        images = geometry.resample(images.index_select(0, index), boxes, augmentation.resized_crop)
         index = None
     shift, mirror, turn = (
         draws[:, columns[name]] if name in columns else None
@@ -265,9 +260,9 @@ def prepare_images(
         `(B, C, H, W)` in the memory format channels last.
     """
     if size is not None:
-        edges = centre_box(images.shape[1], images.shape[2], size)
+        edges = geometry.centre_box(images.shape[1], images.shape[2], size)
         columns = [torch.full_like(images[:, 0, 0, 0], edge, dtype=torch.float32) for edge in edges]
-        images = resample(images, torch.stack(columns, dim=1), size)
+        images = geometry.resample(images, torch.stack(columns, dim=1), size)
     return _normalise(images, 1 / (255 * std), mean / std, dtype)
 
 
@@ -281,7 +276,7 @@ def _move(
 ) -> Tensor:
     """Crop, flip and rotate, `(B, H, W, C)` uint8."""
     _, height, width, channels = images.shape
-    pixel, inside = trace_pixels(height, width, shift=shift, mirror=mirror, turn=turn)
+    pixel, inside = geometry.trace_pixels(height, width, shift=shift, mirror=mirror, turn=turn)
     # A resident set may have more than 2**31 pixels, while one image does not.
     place = pixel + (index * (height * width)).view(-1, 1, 1)
     found = images.view(-1, channels).index_select(0, place.view(-1)).view(*place.shape, channels)
@@ -311,12 +306,12 @@ def _factors(uniform: Tensor, strengths: tuple[float, float, float, float]) -> T
 
 def _box_sizes(uniform: Tensor) -> Tensor:
     """Widths and heights of boxes of uniform area and uniform logarithm of the ratio."""
-    area, ratio = uniform.double().view(ATTEMPTS, 2, -1).unbind(1)
+    area, ratio = uniform.double().view(geometry.ATTEMPTS, 2, -1).unbind(1)
     area = SCALE[0] + area * (SCALE[1] - SCALE[0])
-    lowest, highest = (math.log(bound) for bound in RATIO)
+    lowest, highest = (math.log(bound) for bound in geometry.RATIO)
     root = (0.5 * (lowest + ratio * (highest - lowest))).exp()
     sides = torch.stack([area.sqrt() * root, area.sqrt() / root], dim=1)
-    return sides.view(2 * ATTEMPTS, -1).to(torch.float32)
+    return sides.view(2 * geometry.ATTEMPTS, -1).to(torch.float32)
 
 
 def jitter(images: Tensor, factors: Tensor, *, strengths: tuple[float, ...]) -> Tensor:

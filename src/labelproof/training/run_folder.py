@@ -24,16 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from labelproof.training import files
 from labelproof.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from labelproof.training.configuration import Configuration
-from labelproof.training.files import (
-    clear_litter,
-    is_litter,
-    remove_folder,
-    sync,
-    write_arrays,
-    write_text,
-)
 from labelproof.training.provenance import (
     BEGUN_ON,
     MODEL,
@@ -156,11 +149,11 @@ class RunFolder:
         """
         with self._writing():
             if arrays:
-                write_arrays(self.path / PREDICTIONS, arrays, make_parents=False)
+                files.write_arrays(self.path / PREDICTIONS, arrays, make_parents=False)
             for name in (METRICS, TIMING):
-                sync(self.path / name)
-            sync(self.path.parent)
-            write_text(self.path / RECORD, record.as_json(), make_parents=False)
+                files.sync(self.path / name)
+            files.sync(self.path.parent)
+            files.write_text(self.path / RECORD, record.as_json(), make_parents=False)
 
     def write(
         self,
@@ -216,7 +209,7 @@ class RunFolder:
 
     def _write_lines(self, name: str, entries: Sequence[Mapping[str, float]]) -> None:
         lines = "".join(json.dumps(entry) + "\n" for entry in entries)
-        write_text(self.path / name, lines, make_parents=False)
+        files.write_text(self.path / name, lines, make_parents=False)
 
 
 LOCK = ".lock"
@@ -257,7 +250,7 @@ def owning(folder: Path) -> Iterator[None]:
     except NotImplementedError:  # a file system without locks
         pass
     try:
-        clear_litter(folder)
+        files.clear_litter(folder)
         # Only for the other's message, so a full disk is no reason to stop here.
         with contextlib.suppress(OSError):
             path.write_text(f"{os.getpid()}\n")
@@ -281,7 +274,7 @@ def check_removable(folder: Path) -> None:
     known = {*_FILES, *_FOLDERS, LOCK}
     if folder.is_dir():
         names = {path.name for path in folder.iterdir()}
-        if {name for name in names if not is_litter(name)} <= known:
+        if {name for name in names if not files.is_litter(name)} <= known:
             return
     try:
         read_description(folder)
@@ -299,11 +292,11 @@ def remove_run(folder: Path, *, keep: Collection[str] = ()) -> None:
         keep: Names of files that stay, such as notes of what was tried.
     """
     check_removable(folder)
-    clear_litter(folder)
+    files.clear_litter(folder)
     # The record first: without its other files a run must not seem to be finished.
     for name in _FILES:
         if name not in keep:
             (folder / name).unlink(missing_ok=True)
     for name in _FOLDERS:
         if (folder / name).is_dir():
-            remove_folder(folder / name)
+            files.remove_folder(folder / name)

@@ -19,6 +19,7 @@ from labelproof.losses import Loss, parse_loss
 from labelproof.models.network import Network
 from labelproof.models.text import make_network
 from labelproof.seeds import derive_seed
+from labelproof.training import metrics
 from labelproof.training.algorithms import make_algorithm
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import (
@@ -36,15 +37,6 @@ from labelproof.training.examples import Examples
 from labelproof.training.execution import TYPES, Execution, resolve_precision
 from labelproof.training.kernels.convolution import default_convolution, use_convolution
 from labelproof.training.kernels.fusible import make_fusible
-from labelproof.training.metrics import (
-    DivergedError,
-    Epoch,
-    Tally,
-    count_predictions,
-    epoch_metrics,
-    explain_divergence,
-    schedules_at,
-)
 from labelproof.training.optimizer import Optimizer
 from labelproof.training.provenance import Description, describe
 from labelproof.training.step import GlobalChance, Recorder, Step, tuned
@@ -151,7 +143,7 @@ class Trainer:
                 f"got {configuration.algorithm}"
             )
         parts = self.algorithm.part_names(device, weighted=examples.weight is not None)
-        self.tally = Tally(parts, dataset.num_classes, device)
+        self.tally = metrics.Tally(parts, dataset.num_classes, device)
 
         def bring(array: NDArray[Any]) -> Tensor:
             return torch.from_numpy(array).to(device)
@@ -238,7 +230,7 @@ class Trainer:
             if self.step == 0:
                 self.tally.sums.zero_()
                 self._seed(self.epoch)
-            schedules = schedules_at(self.epoch, configuration, self.algorithm.loss)
+            schedules = metrics.schedules_at(self.epoch, configuration, self.algorithm.loss)
             for optimizer in self.optimizers:
                 optimizer.set_rate(schedules["learning_rate"])
         self._schedules = schedules
@@ -268,7 +260,7 @@ class Trainer:
         self.generator.manual_seed(derive_seed(seed, f"loss{whose}", number))
         self.chance.seed(derive_seed(seed, f"network{whose}", number))
 
-    def end(self) -> Epoch:
+    def end(self) -> metrics.Epoch:
         """Evaluate the epoch and move to the next."""
         assert self._plan is not None  # noqa: S101
         with self._on_stream():
@@ -279,23 +271,23 @@ class Trainer:
             if self.execution.world_size > 1:
                 sum_tally(self.tally)
             examples = sum(share.whole for share in self._plan.steps)
-            epoch = Epoch(self.tally, self.epoch, self._schedules, examples)
+            epoch = metrics.Epoch(self.tally, self.epoch, self._schedules, examples)
             self.algorithm.after_epoch(self.epoch)
             if self.execution.world_size > 1:
                 take_from_first(self.algorithm.buffers())
         self.epoch, self.step = self.epoch + 1, 0
         return epoch
 
-    def collect(self, epoch: Epoch) -> dict[str, float]:
+    def collect(self, epoch: metrics.Epoch) -> dict[str, float]:
         """Wait for an epoch's sums and return its metrics; accuracies are in percent."""
         sums, _, _ = epoch.wait()
         self._stop_if_diverged(int(sums["diverged"]))
-        return epoch_metrics(epoch, self.examples)
+        return metrics.epoch_metrics(epoch, self.examples)
 
     def _stop_if_diverged(self, step: int) -> None:
         if step >= 0:
-            loss = self.algorithm.loss
-            raise DivergedError(explain_divergence(step, self.steps, self.configuration, loss))
+            how = (self.steps, self.configuration, self.algorithm.loss)
+            raise metrics.DivergedError(metrics.explain_divergence(step, *how))
 
     def tensors(self) -> dict[str, Tensor]:
         """Every tensor that training changes, by name, as it lies in memory."""
@@ -401,7 +393,7 @@ class Trainer:
 
     def _evaluate(self) -> None:
         count = partial(
-            count_predictions,
+            metrics.count_predictions,
             self.evaluated,
             num_classes=self.examples.dataset.num_classes,
             precision=self.configuration.precision,

@@ -129,7 +129,6 @@ REFUSED: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "nlnl": [
         *(("negative_epochs", {"negative_epochs": each}) for each in (-1, 1.5, "2")),
         ("selective_epochs", {"negative_epochs": 1, "selective_epochs": 0.5}),
-        ("selective_epochs", {"negative_epochs": 0.6, "selective_epochs": 0.5, "epochs": 9}),
         ("epochs", {"negative_epochs": 0.6, "epochs": 0}),
         ("samples", {"negative_epochs": 1, "selective_epochs": 1, "samples": 0}),
         *(("loss", {"loss": loss}) for loss in (parse_loss("nl+ce"), WEIGHTED)),

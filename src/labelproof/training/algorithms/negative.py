@@ -93,11 +93,6 @@ class NegativeToPositive(Algorithm):
         self.samples = whole("samples", samples, 1)
         first = _length("negative_epochs", negative_epochs, epochs)
         second = _length("selective_epochs", selective_epochs, epochs)
-        if max(negative_epochs, selective_epochs) < 1 < negative_epochs + selective_epochs - 1e-9:
-            raise ValueError(
-                "selective_epochs: expected a share that negative_epochs leaves, at most "
-                f"{1 - negative_epochs:g}, got {selective_epochs!r}"
-            )
         # Rounded together, not one by one: two stages of 0.5 in 5 epochs are 2 and 3.
         self.first_selective = round(first)
         self.first_positive = round(first + second)
