@@ -138,8 +138,8 @@ def train_frozen(
     )
     attempts.write(job.folder)
     history = History(layer.values["metrics"], layer.values["timing"])
-    weights = body.network.state_dict()
-    RunFolder(job.folder).write(body.description, weights, history, record, arrays)
+    tensors = body.network.state_dict()
+    RunFolder(job.folder).write(body.description, tensors, history, record, arrays)
     yield Event(job, "finished", record)
 
 
