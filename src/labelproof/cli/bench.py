@@ -150,11 +150,8 @@ def bench(
         raise typer.Exit(stop.exit_code)
     left = sum(not load.is_done(job.configuration) for job in jobs) - failures
     if left and minutes is not None:
-        say(
-            console,
-            f"Time is up: {count(left, 'run')} of {len(jobs)} left, and what was under way is "
-            "saved; the same command resumes from here.",
-        )
+        runs_left = f"{count(left, 'run')} of {len(jobs)} left"
+        say(console, f"Time is up: {runs_left}; saved, and the same command resumes from here.")
         raise typer.Exit(TIME_IS_UP)
     if failures:
         raise typer.Exit(DIVERGED)

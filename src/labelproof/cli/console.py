@@ -43,7 +43,7 @@ def for_flags(message: str, *, command: str = "") -> str:
     """
     lenient = command in _LENIENT
     skipped = "the default, which is without --strict" if lenient else "--skip-unreadable"
-    return message.replace("on_error='skip'", skipped).replace(" (label='NAME')", "")
+    return message.replace("on_error='skip'", skipped).replace(" (label=)", "")
 
 
 @contextmanager

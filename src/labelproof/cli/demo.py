@@ -63,11 +63,10 @@ def demo(
         with console.status("Drawing the page"):
             page = write_demo_page(output / "report.html", results)
     except KeyboardInterrupt:
-        say(
-            console,
-            f"\nStopped. {len(finished(runs))} of {len(runs)} runs are finished and kept in "
-            f"{output / 'runs'}; the same command resumes from there.",
+        kept = (
+            f"{len(finished(runs))} of {len(runs)} runs are finished and kept in {output / 'runs'}"
         )
+        say(console, f"\nStopped. {kept}; the same command resumes from there.")
         raise typer.Exit(130) from None
     show_page(console, page, opened=open_page)
 

@@ -57,21 +57,15 @@ def evaluate(
     _show(console, found)
     some = f"{found.learned_from_n:,} of {found.n:,}" if found.learned_from_n else "most"
     if found.learned_from_n or found.learned_from:
-        say(
-            console,
-            f"It was trained or validated on {some} of these {found.what}, or on equal ones: they "
-            "do not measure how it does on new data.",
-        )
+        what = f"It was trained or validated on {some} of these {found.what}, or on equal ones"
+        say(console, f"{what}: they do not measure how it does on new data.")
 
 
 def _show(console: Console, found: Evaluation) -> None:
     low, high = found.interval
     unfinished = "" if found.finished else f" (unfinished, after {found.epochs} epochs)"
-    say(
-        console,
-        f"Accuracy {found.accuracy:.2f}% ({low:.2f} to {high:.2f}): {found.correct:,} of "
-        f"{found.n:,} {found.what} of {found.place}{unfinished}",
-    )
+    share = f"{found.correct:,} of {found.n:,} {found.what} of {found.place}{unfinished}"
+    say(console, f"Accuracy {found.accuracy:.2f}% ({low:.2f} to {high:.2f}): {share}")
     classes = found.classes
     table = Table(title="Accuracy of each class")
     table.add_column("class", overflow="fold")

@@ -81,9 +81,8 @@ def figure(
     """
     choose("figure", name, (*FIGURES, TSNE))
     if output.suffix.lower() not in SUFFIXES:
-        raise ValueError(
-            f"--output: expected a name that ends in {', '.join(SUFFIXES)}, got {str(output)!r}"
-        )
+        endings = ", ".join(SUFFIXES)
+        raise ValueError(f"--output: expected a name that ends in {endings}, got {output}")
     features = name == TSNE
     if (methods or columns if features else runs or embeddings) or (noise and not embeddings):
         raise ValueError(
@@ -123,10 +122,7 @@ def _draw_features(
     data = choose_dataset("these runs", dataset, known)
     chosen = [path for path, configuration in found.items() if configuration.data == data]
     if len(chosen) > MOST_RUNS:
-        raise ValueError(
-            f"--runs: {len(chosen)} runs of {data} are more than a figure can show ({MOST_RUNS}); "
-            f"name some of them, such as --runs {chosen[0]} --runs {chosen[1]}"
-        )
+        raise ValueError(f"--runs: expected at most {MOST_RUNS} of {data}, got {len(chosen)}")
     with told():
         loaded = load_dataset(data, root=root)
     sample = sample_test_images(loaded, images)

@@ -247,8 +247,7 @@ def parse_seeds(text: str) -> list[int]:
             low = high = int(part)
         if not 0 <= low <= high < low + _MOST or not set(seeds).isdisjoint(range(low, high + 1)):
             raise ValueError(
-                "seeds: expected different whole numbers such as 1,2,3 or a range such as 1-3, "
-                f"got {text!r}"
+                f"seeds: expected different numbers, such as 1,2,3 or 1-3, got {text!r}"
             )
         seeds += range(low, high + 1)
     return seeds

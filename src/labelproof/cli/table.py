@@ -61,10 +61,8 @@ def table(
     store = open_records(records)
     if name == SUMMARY:
         if dataset or methods or columns or chosen not in SUMMARIES:
-            raise ValueError(
-                "summary: expected without --dataset, --methods and --columns, and as one of "
-                f"{', '.join(SUMMARIES)}"
-            )
+            known = ", ".join(SUMMARIES)
+            raise ValueError(f"summary: expected without other options, and as one of {known}")
         text, said = SUMMARIES[chosen](compare_all(store)), explain_left_out(store)
     else:
         data = choose_dataset(f"table {name}", dataset, GRIDS[name].datasets)
@@ -103,9 +101,7 @@ def choose_dataset(what: str, given: str | None, known: tuple[str, ...]) -> str:
         return known[0]
     if given is None:
         listed = f"{', '.join(known[:-1])} and {known[-1]}"
-        raise ValueError(
-            f"--dataset: {what} is there for {listed}; choose one, such as --dataset {known[0]}"
-        )
+        raise ValueError(f"--dataset: expected one of {listed} for {what}")
     return choose(f"--dataset of {what}", given, known)
 
 
@@ -123,8 +119,8 @@ def choose_format(
         return "markdown"
     suffixes = {suffix: name for suffix, name in SUFFIXES.items() if name in known}
     if output.suffix.lower() not in suffixes:
+        endings = ", ".join(suffixes)
         raise ValueError(
-            f"--output: expected a name that ends in {', '.join(suffixes)}, or --format with it, "
-            f"got {str(output)!r}"
+            f"--output: expected a name that ends in {endings}, or --format, got {output}"
         )
     return suffixes[output.suffix.lower()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from labelproof.fitting.recipe import LARGE
 from labelproof.training.distributed import launched
 from labelproof.training.runner import Event
 from labelproof.verbs.inputs import Request
+from labelproof.verbs.progress import Callback
 from labelproof.verbs.train import TrainPlan, choose_configuration, default_folder
 
 _SETTINGS = (
@@ -90,45 +90,29 @@ def train(
     quiet = reporter.console.quiet
     slow = configuration.network == LARGE and request.slow
     if slow and "network" not in values and plan.finished is None and not quiet:
-        warn(
-            f"on a CPU {LARGE} may take hours; 'labelproof fit' chooses a network that suits a "
-            "CPU, as --network 'cnn8(width=32)' --augmentation resized-crop:48,flip does"
-        )
+        warn(f"on a CPU {LARGE} may take hours; 'labelproof fit' chooses a network for a CPU")
     if tensorboard and not quiet and not dry_run:
-        reporter.callback = Scalars(folder)
+        reporter.callback = write_scalars(folder / "tensorboard")
     carry_out(plan, reporter, dry_run=dry_run)
 
 
-class Scalars:
-    """Writes each epoch's metrics, under `tensorboard/` of the run's folder.
+def write_scalars(folder: Path) -> Callback:
+    """Writes each epoch's metrics for TensorBoard."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        install = "pip install 'labelproof[tensorboard]'"
+        raise ImportError(f"--tensorboard: TensorBoard is not installed: {install}") from None
+    writers: list[SummaryWriter] = []
 
-    Raises:
-        ImportError: TensorBoard is not installed.
-    """
-
-    def __init__(self, folder: Path):
-        if importlib.util.find_spec("tensorboard") is None:
-            raise ImportError(
-                "--tensorboard: expected the package tensorboard, which is not installed; get it "
-                "with pip install 'labelproof[tensorboard]'"
-            )
-        self.folder = folder / "tensorboard"
-        self._writer: Any = None
-
-    def __call__(self, event: Event | str) -> None:
-        """Take in what happens to the run."""
-        if isinstance(event, str):
-            return
-        if event.kind == "started":
-            from torch.utils.tensorboard import SummaryWriter
-
+    def take(event: Event | str) -> None:
+        if isinstance(event, Event) and event.kind == "started":
             # What an earlier course wrote of this epoch and later ones is dropped.
-            self._writer = SummaryWriter(str(self.folder), purge_step=event.value)
-        elif event.kind == "epoch":
-            epoch = int(event.value["epoch"])
+            writers.append(SummaryWriter(str(folder), purge_step=event.value))
+        elif isinstance(event, Event) and event.kind == "epoch":
             for name, value in event.value.items():
                 if name != "epoch":
-                    self._writer.add_scalar(name, value, epoch)
-            self._writer.flush()
-        elif event.kind != "notice" and self._writer is not None:
-            self._writer.close()
+                    writers[-1].add_scalar(name, value, int(event.value["epoch"]))
+            writers[-1].flush()
+
+    return take

@@ -86,9 +86,9 @@ def load_arrays(
         contents, error = {}, "skip" if on_error == "later" else on_error
         for split, table in tables.items():
             if table.shape[1] != len(columns.names):
+                got = f"{table.shape[1]} in {split}"
                 raise ValueError(
-                    f"{place}: expected rows of {len(columns.names)} numbers in {split}, got "
-                    f"{table.shape[1]}"
+                    f"{place}: expected rows of {len(columns.names)} numbers, got {got}"
                 )
             rows = columns.encode(table, place=place, on_error=error)
             contents[split] = Split(rows, labels[split])
@@ -116,7 +116,7 @@ def array_table(rows: NDArray[Any], place: str) -> pd.DataFrame:
     """Rows of numbers as a table with the columns `x0`, `x1`, ..."""
     if rows.ndim != 2 or rows.dtype.kind not in "iufb" or not rows.size:
         raise ValueError(
-            f"{place}: expected rows of numbers, (N, F), got {rows.dtype} {rows.shape}"
+            f"{place}: expected numbers of shape (N, F), got {rows.dtype} {rows.shape}"
         )
     return pd.DataFrame(rows, columns=[f"x{number}" for number in range(rows.shape[1])])
 
@@ -137,8 +137,7 @@ def class_indices(
         highest = max(int(column.max(initial=0)) for column in columns.values())
         if highest >= len(names):
             raise ValueError(
-                f"{place}: expected labels from 0 to {len(names) - 1} for {len(names)} class "
-                f"names, got {highest}"
+                f"{place}: expected a class name for each label, got none for {highest}"
             )
         return tuple(names), {split: column.astype(np.int64) for split, column in columns.items()}
     words = {split: as_words(column) for split, column in columns.items()}
@@ -161,10 +160,8 @@ def _label_column(array: NDArray[Any], place: str) -> NDArray[Any]:
         whole = np.isfinite(array) & (array == np.floor(array)) & (array >= 0)
         if array.ndim == 1 and whole.all():
             return array.astype(np.int64)
-    raise ValueError(
-        f"{place}: expected one label for each example, text or classes from 0, got "
-        f"{array.dtype} {array.shape}: {array[:5].tolist()}"
-    )
+    got = f"{array.dtype} {array.shape}: {array[:5].tolist()}"
+    raise ValueError(f"{place}: expected one text or class from 0 for each example, got {got}")
 
 
 def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tuple[str, str]]:
@@ -187,10 +184,8 @@ def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tu
             pairs[split or "train"] = (images[0], labels[0])
     if "train" not in pairs:
         shapes = few([f"{name} {array.shape}" for name, array in arrays.items()], shown=8)
-        raise ValueError(
-            f"{place}: expected arrays images and labels (or x and y, embeddings and labels, or "
-            f"x_train, y_train, x_test, y_test), found {shapes or 'nothing'}"
-        )
+        expected = "images and labels, or x_train, y_train, x_test and y_test"
+        raise ValueError(f"{place}: expected arrays {expected}, found {shapes or 'nothing'}")
     return pairs
 
 

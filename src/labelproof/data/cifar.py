@@ -81,8 +81,7 @@ class CifarLayout:
             record = len(self.classes) + _PIXELS
             if not len(content) or len(content) % record:
                 raise ValueError(
-                    f"{title}: expected a multiple of {record} bytes, the size of a record, got "
-                    f"{len(content)}; fetch it again"
+                    f"{title}: expected a multiple of {record} bytes, got {len(content)}"
                 )
             labels, images = np.split(content.reshape(-1, record), [len(self.classes)], axis=1)
         else:
@@ -94,17 +93,13 @@ class CifarLayout:
                 labels = np.array([batch[key] for key in keys], np.int64).T
             shapes = (len(labels), _PIXELS), (len(labels), len(keys))
             if (getattr(images, "shape", None), labels.shape) != shapes:
-                raise ValueError(
-                    f"{title}: expected a dict with 'data', uint8 (N, {_PIXELS}), and for each "
-                    f"image a number in {' and '.join(map(repr, keys))}; fetch it again"
-                )
+                expected = f"'data', uint8 (N, {_PIXELS}), and {' and '.join(map(repr, keys))}"
+                raise ValueError(f"{title}: expected a dict with {expected}")
         wrong = np.argwhere((labels < 0) | (labels >= np.array(self.classes)))
         if len(wrong):
             record, column = wrong[0]
-            raise ValueError(
-                f"{title}: expected labels from 0 to {self.classes[column] - 1}, got "
-                f"{labels[record, column]} for image {record}; fetch it again"
-            )
+            got = f"{labels[record, column]} for image {record}"
+            raise ValueError(f"{title}: expected labels below {self.classes[column]}, got {got}")
         return images, labels.astype(np.uint8)
 
 
@@ -114,7 +109,7 @@ def read_gzip(path: Path, limit: int) -> bytes:
         with gzip.open(path) as stream:
             content = stream.read(limit + 1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{path}: truncated or damaged ({error}); fetch it again") from error
+        raise ValueError(f"{path}: truncated or damaged ({error})") from error
     if len(content) > limit:
         raise ValueError(f"{path}: unpacks to more than {limit} bytes; unpack it first")
     return content

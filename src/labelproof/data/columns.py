@@ -215,8 +215,7 @@ class Columns:
         listed = few([f"{name} ({reason})" for name, reason in left_out], shown=8)
         if not used:
             raise ValueError(
-                f"{place}: expected a column to learn from in {count(len(table), 'row')}, got "
-                f"none{f': {listed}' if listed else ''}"
+                f"{place}: expected a column to learn from, got none{listed and ': '}{listed}"
             )
         if left_out:
             total = count(table.shape[1], "column")

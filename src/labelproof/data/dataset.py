@@ -62,10 +62,8 @@ class Split:
         if doubtful and not np.isfinite(self.array).all():
             raise ValueError("images: expected rows of finite numbers, got infinite ones or NaN")
         if len(self.images) != len(self.labels):
-            raise ValueError(
-                f"labels: expected one for each of {len(self.images)} examples, got "
-                f"{len(self.labels)}"
-            )
+            sizes = f"{len(self.images)} examples, got {len(self.labels)}"
+            raise ValueError(f"labels: expected one for each of {sizes}")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -92,10 +90,7 @@ class Split:
     def array(self) -> NDArray[Any]:
         """The images or rows as one array; a lazy source is refused."""
         if not isinstance(self.images, np.ndarray):
-            raise ValueError(
-                "images: expected an array in memory, got files that are decoded one by one; save "
-                "them as arrays first"
-            )
+            raise ValueError("images: expected an array in memory, got files decoded one by one")
         return self.images
 
 
@@ -227,10 +222,8 @@ def check_classes(place: str, names: Sequence[str], *, num_images: int | None) -
         found = f"only {names[0]!r}" if names else "none"
         raise ValueError(f"{place}: expected at least two classes, got {found}")
     if num_images is not None and len(names) >= max(num_images, 3):
-        raise ValueError(
-            f"{place}: expected labels that samples share, got {count(num_images, 'sample')} with "
-            f"{count(len(names), 'label')} ({few(names)}); these look like names of single samples"
-        )
+        found = f"{count(len(names), 'label')} ({few(names)}) of {count(num_images, 'sample')}"
+        raise ValueError(f"{place}: expected labels that samples share, got {found}")
     spellings: dict[str, list[str]] = defaultdict(list)
     for name in names:
         spellings[" ".join(name.casefold().split())].append(name)

@@ -133,10 +133,8 @@ def _choose(
     if len(chosen) == 1 and found.get(chosen[0]) in types:
         return chosen[0]
     columns = ", ".join(f"{name} ({known})" for name, known in found.items())
-    raise ValueError(
-        f"{kind}: expected a column of {place} that is {' or '.join(types)}, got {wanted!r} of "
-        f"{columns}"
-    )
+    expected = f"a column of {place} that is {' or '.join(types)}"
+    raise ValueError(f"{kind}: expected {expected}, got {wanted!r} of {columns}")
 
 
 def _labels(rows: Any, column: str, named: Sequence[str] | None) -> list[str]:

@@ -95,9 +95,9 @@ def list_folder(
 def report_other_files(place: str, names: Sequence[str]) -> None:
     """Warn of files that are left out since their ending is not that of an image."""
     if names:
+        files = f"{count(len(names), 'file')} left out"
         notice(
-            f"{place}: {count(len(names), 'file')} left out, not JPEG, PNG, WebP, GIF, BMP, TIFF "
-            f"or PPM images ({_kinds(names)}): {few(names)}"
+            f"{place}: {files}, not images of a kind that is read ({_kinds(names)}): {few(names)}"
         )
 
 
@@ -113,10 +113,8 @@ def _split_folders(root: str) -> dict[str, str]:
         return {"train": root}
     place = readable(root)
     if not holding or "train" not in splits or len(splits) < len(named):
-        raise ValueError(
-            f"path: expected a folder train in {place} and at most one for each other split, with "
-            f"a folder for each class in them, got {few(list(named), shown=6)}"
-        )
+        got = few(list(named), shown=6)
+        raise ValueError(f"{place}: expected class folders in train and other splits, got {got}")
     if others:
         notice(f"{place}: left out, not one of train, val and test: {few(others)}")
     return {split: splits[split] for split in SPLITS if split in splits}

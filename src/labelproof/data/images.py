@@ -131,10 +131,8 @@ def open_image(file: Encoded, short_side: int | None = None) -> Image.Image:
     # Pillow only warns up to twice its limit.
     if limit is not None and pixels > limit:
         image.close()
-        raise Image.DecompressionBombError(
-            f"{pixels:,} pixels, more than the safe {limit:,}; if you trust it, raise "
-            "PIL.Image.MAX_IMAGE_PIXELS"
-        )
+        safe = f"the safe {limit:,}; PIL.Image.MAX_IMAGE_PIXELS allows more"
+        raise Image.DecompressionBombError(f"{pixels:,} pixels, more than {safe}")
     return image
 
 
@@ -288,10 +286,8 @@ def examine_images(
             paged.append(index)
     if paged:
         many = count(len(paged), "image has", "images have")
-        notice(
-            f"{many} more than one page, such as {image_name(files[paged[0]])}: only the first is "
-            "used; save the others as files of their own if they matter"
-        )
+        first = image_name(files[paged[0]])
+        notice(f"{many} more than one page, such as {first}: only the first page is read")
     return kept, unreadable, grey and bool(kept)
 
 

@@ -44,9 +44,7 @@ class Imbalance:
     def counts(self, largest: int, num_classes: int) -> list[int]:
         """How many samples each class keeps, where the largest has `largest`."""
         if largest < 1 or num_classes < 2:
-            raise ValueError(
-                f"labels: expected 2 classes or more, got {num_classes} of up to {largest} samples"
-            )
+            raise ValueError(f"labels: expected samples of 2 classes or more, got {num_classes}")
         factor = within("factor", self.factor, 0, 1, open_low=True)
         powers = [0.0] * num_classes
         if self.kind == "long-tailed":

@@ -57,23 +57,17 @@ def relabel(
     index = pd.Index(names).get_indexer(pd.Index(rows["sample"]))
     if (index < 0).any():
         strange = list(dict.fromkeys(rows.loc[index < 0, "sample"]))
-        raise ValueError(
-            f"{place}: {count(len(strange), 'sample')} of it not in {readable(str(data))}: "
-            f"{few(strange)}; is it of other data, or have files been moved since?"
-        )
+        what = f"{count(len(strange), 'sample')} not in {readable(str(data))}: {few(strange)}"
+        raise ValueError(f"{place}: {what}; is it of other data, or have files moved?")
     several = rows.groupby("sample")["label"].transform("nunique") > 1
     if several.any():
         where = row_names(table)[int(np.flatnonzero(several)[1])]
-        raise ValueError(
-            f"{place}: {where}: {rows['sample'][several].iloc[1]} has more than one label"
-        )
+        sample = rows["sample"][several].iloc[1]
+        raise ValueError(f"{place}: {where}: {sample} has more than one label")
     classes = [readable(name).strip() for name in dataset.class_names]
     unknown = sorted(set(rows["label"]) - set(classes) - {""})
     if unknown:
-        raise ValueError(
-            f"{place}: expected labels among {few(classes)}, the classes of "
-            f"{readable(str(data))}, got {few(unknown)}"
-        )
+        raise ValueError(f"{place}: expected labels among {few(classes)}, got {few(unknown)}")
     before = dataset.train.labels
     if "given" in rows:
         told = rows["given"] != ""
@@ -83,10 +77,7 @@ def relabel(
         said += f" when the file was made, such as {few(changed)}"
         # Rows are known by their line, and may have moved.
         if len(changed) > _CORRECTED * told.sum():
-            raise ValueError(
-                f"{said}; if rows have moved since, make it again. If they were corrected since, "
-                "remove its column given"
-            )
+            raise ValueError(f"{said}; make it again, or remove its column given if that is right")
         if changed:
             notice(said)
     numbers = pd.Index(classes, dtype=object).get_indexer(pd.Index(rows["label"], dtype=object))
@@ -102,10 +93,8 @@ def relabel(
         left = set(labels[kept].tolist())
         check_classes(place, [classes[label] for label in left], num_images=None)
         if empty := [classes[label] for label in np.unique(before) if label not in left]:
-            notice(
-                f"{place}: {count(len(empty), 'class', 'classes')} left without any training "
-                f"sample: {few(empty)}"
-            )
+            number = count(len(empty), "class", "classes")
+            notice(f"{place}: {number} left without any training sample: {few(empty)}")
     left_out = tuple(name for name, stays in zip(names, kept.tolist(), strict=True) if not stays)
     split = select_samples(replace(dataset.train, labels=labels), np.flatnonzero(kept))
     return replace(

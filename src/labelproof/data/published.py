@@ -61,7 +61,7 @@ def read_idx(path: str | Path) -> NDArray[np.uint8]:
     if len(pixels) != math.prod(shape):
         raise ValueError(
             f"{path}: expected {math.prod(shape)} bytes after the header "
-            f"({' x '.join(map(str, shape))}), got {len(pixels)}; fetch it again"
+            f"({' x '.join(map(str, shape))}), got {len(pixels)}"
         )
     return pixels.reshape(shape).copy()
 
@@ -92,9 +92,9 @@ class IdxLayout:
             images, labels = read_idx(_plain_or_gzipped(path, pair[0])), read_idx(file)
             most = labels.max(initial=0)
             if (images.ndim, labels.shape) != (3, images.shape[:1]) or most > 9:
+                got = f"{images.shape} and {labels.shape} up to {most}"
                 raise ValueError(
-                    f"{file}: expected images (N, H, W) and labels (N) from 0 to 9, got "
-                    f"{images.shape} and {labels.shape} up to {most}"
+                    f"{file}: expected images (N, H, W), labels (N) below 10, got {got}"
                 )
             splits[split] = images[:, None], labels[:, None]
         shapes = {images.shape[1:] for images, _ in splits.values()}
@@ -285,7 +285,8 @@ def _read(dataset: KnownDataset, root: Path) -> dict[str, Arrays]:
     try:
         return layout.read(path)
     except ValueError as error:
-        raise ValueError(f"{error} (labelproof data download {dataset.name})") from error
+        again = f"fetch it again (labelproof data download {dataset.name})"
+        raise ValueError(f"{error}; {again}") from error
 
 
 def verify_dataset(name: str, *, root: str | os.PathLike[str] | None = None) -> Verification:

@@ -72,9 +72,7 @@ def hold_out(
     generator = as_generator(seed)
     if together is not None:
         if len(np.unique(together)) < 2:
-            raise ValueError(
-                "groups: expected at least two to hold out one and learn from another, got one"
-            )
+            raise ValueError("groups: expected at least two, to hold out one, got one")
         parts = min(max(round(1 / share), 2), len(np.unique(together)))
         kept = _deal_groups(given, together, parts, generator) != 0
         # Some of each class stays.
@@ -149,9 +147,8 @@ def admit_labels(labels: ArrayLike) -> NDArray[np.int64]:
 def _admit_integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
     given = np.asarray(values)
     if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
-        raise TypeError(
-            f"{name}: expected one integer per sample, got {given.dtype} of shape {given.shape}"
-        )
+        got = f"{given.dtype} of shape {given.shape}"
+        raise TypeError(f"{name}: expected one integer per sample, got {got}")
     return given.astype(np.int64)
 
 
@@ -165,10 +162,8 @@ def _admit(
     chosen = np.unique(listed)
     inside = not len(chosen) or 0 <= chosen[0] <= chosen[-1] < len(given)
     if len(chosen) < len(listed) or not inside:
-        raise ValueError(
-            f"indices: expected 0 to {len(given) - 1}, each once at most, got "
-            f"{listed[:20].tolist()}"
-        )
+        got = listed[:20].tolist()
+        raise ValueError(f"indices: expected 0 to {len(given) - 1}, each once at most, got {got}")
     together = admit_groups(groups, len(given))
     if together is None or len(np.unique(together[chosen])) == len(chosen):
         return given[chosen], chosen, None
@@ -277,8 +272,7 @@ def report_shared_groups(place: str, column: str, values: Any, splits: Any) -> N
     for split, part in table[table["split"] != "train"].groupby("split"):
         both = sorted(trained & set(part["value"]))
         if both:
-            are = "is" if len(both) == 1 else "are"
+            values = f"{count(len(both), 'value')} of {column!r}"
             notice(
-                f"{place}: {count(len(both), 'value')} of {column!r} {are} both in train and in "
-                f"{split}: {few(both)}; accuracy on them says little"
+                f"{place}: {values} both in train and {split}: {few(both)}; accuracy says little"
             )

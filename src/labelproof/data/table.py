@@ -234,10 +234,8 @@ def _as_utf8(content: bytes, place: str) -> bytes:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        notice(
-            f"{place}: not UTF-8 (byte 0x{content[error.start]:02x} in line {line}); read as "
-            "Windows-1252, so check the letters with accents"
-        )
+        byte = f"byte 0x{content[error.start]:02x} in line {line}"
+        notice(f"{place}: not UTF-8 ({byte}); read as Windows-1252, so check accented letters")
         return content.decode("cp1252", "replace").encode()
     return content.removeprefix(codecs.BOM_UTF8)
 
@@ -246,7 +244,7 @@ def _check_names(names: Sequence[str], place: str) -> None:
     twice = sorted(name for name, times in Counter(names).items() if name and times > 1)
     if twice:
         raise ValueError(
-            f"{place}: expected columns of different names, got more than one called {few(twice)}"
+            f"{place}: expected different columns, got more than one called {few(twice)}"
         )
 
 
@@ -257,9 +255,9 @@ def find_column(names: Iterable[str], wanted: str, *, place: str, argument: str)
         return wanted
     found = [name for name in names if name.casefold() == wanted.strip().casefold()]
     if len(found) != 1:
+        got = f"{wanted!r}{suggest(wanted, names)}"
         raise ValueError(
-            f"{argument}: expected a column of {place} ({few(names, shown=8)}), got {wanted!r}"
-            f"{suggest(wanted, names)}"
+            f"{argument}: expected a column of {place} ({few(names, shown=8)}), got {got}"
         )
     return found[0]
 
@@ -271,10 +269,8 @@ def find_label(names: Iterable[str], label: str | None, *, place: str) -> str:
         return find_column(names, label, place=place, argument="label")
     usual = [name for name in names if name.casefold() in LABELS]
     if len(usual) != 1:
-        raise ValueError(
-            f"label: which column of {place} holds the labels? Name one of "
-            f"{few(usual or names, shown=8)} with --label NAME (label='NAME')"
-        )
+        named = few(usual or names, shown=8)
+        raise ValueError(f"label: name the label column of {place} with --label (label=): {named}")
     return usual[0]
 
 
@@ -387,10 +383,8 @@ def load_table(
     class_names = order_classes(words) if like is None else tuple(like[1])
     labels = pd.Index(class_names, dtype=object).get_indexer(words).astype(np.int64)
     if (labels < 0).any():
-        raise ValueError(
-            f"{place}: expected labels among {few(class_names)}, got "
-            f"{few(sorted(set(words[labels < 0])))} in the column {column!r}"
-        )
+        got = few(sorted(set(words[labels < 0])))
+        raise ValueError(f"{place}: expected labels {few(class_names)}, got {got} in {column!r}")
     if like is None:
         _check_labels(labels[parts["train"]], class_names, column, place, asked=label is not None)
         if features:
@@ -459,11 +453,8 @@ def _check_labels(
     classes = int((counts > 0).sum())
     check_classes(f"{place}: column {column!r}", names, num_images=len(labels))
     if not asked and are_numbers(names).all() and classes > 20 and len(labels) < 10 * classes:
-        raise ValueError(
-            f"{place}: the column {column!r} has {classes:,} different numbers in "
-            f"{count(len(labels), 'row')}, which looks like regression; name another column with "
-            "--label NAME (label='NAME'), or this one if these are classes"
-        )
+        numbers = f"{column!r} has {classes:,} different numbers in {count(len(labels), 'row')}"
+        raise ValueError(f"{place}: {numbers}; name it, or another, with --label (label=)")
     for least, words in ((0, "without a training row"), (1, "with a single training row")):
         rare = [name for name, rows in zip(names, counts, strict=True) if rows == least]
         if rare:

@@ -102,10 +102,8 @@ def _read_list(path: Path, folder: Path, names: Sequence[str], classes: int) -> 
 def _find_imagenet(root: Path, names: Mapping[str, str]) -> LabelledFiles:
     folder = root / "val" if (root / "val").is_dir() else root
     if missing := [synset for synset in names if not (folder / synset).is_dir()]:
-        raise FileNotFoundError(
-            f"imagenet: expected one folder a synset in {readable(str(folder))}, found none for "
-            f"{few(missing)}; sort a flat folder of ILSVRC2012_val_*.JPEG into these first"
-        )
+        place = readable(str(folder))
+        raise FileNotFoundError(f"imagenet: expected a folder of {few(missing)} in {place}")
     found = [
         path
         for synset in names

@@ -60,10 +60,8 @@ def differentiate(loss: str | nn.Module, scores: ArrayLike, labels: ArrayLike) -
     logits = torch.tensor(np.asarray(scores, np.float64), requires_grad=True)
     given = torch.tensor(np.asarray(labels).astype(np.int64))
     if logits.ndim != 2 or given.shape != logits.shape[:1]:
-        raise ValueError(
-            f"scores: expected (N, C) with a row for each of {given.numel()} labels, got "
-            f"{tuple(logits.shape)}"
-        )
+        sizes = f"{given.numel()} labels, got {tuple(logits.shape)}"
+        raise ValueError(f"scores: expected (N, C) with a row for each of {sizes}")
     values = _per_row(loss)(logits, given)
     (gradient,) = torch.autograd.grad(values.sum(), logits, create_graph=True)
     hessian = torch.zeros_like(logits)
@@ -118,7 +116,5 @@ def _per_row(loss: str | nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
     """The loss with a value for each row."""
     own: Any = parse_loss(loss, reduction="none") if isinstance(loss, str) else as_loss(loss)
     if isinstance(own, Loss) and own.reduction != "none":
-        raise ValueError(
-            f"loss: expected the reduction 'none', a value for each row, got {own.reduction!r}"
-        )
+        raise ValueError(f"loss: expected the reduction 'none', got {own.reduction!r}")
     return own

@@ -98,9 +98,7 @@ def admit_examples(
     `known` is how the inputs of an earlier `fit` came, whose training a warm start resumes.
     """
     if labels is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
-        )
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, got None")
     _refuse_missing("y", labels)
     inputs, form = _admit_features(estimator, features, known)
     given = _check(labels, dtype=None, ensure_2d=False, ensure_min_samples=0, input_name="y")
@@ -218,8 +216,7 @@ def _refuse_missing(argument: str, values: Any) -> None:
     rows = [str(row) for row in np.flatnonzero(missing)]
     if rows:
         raise ValueError(
-            f"{argument}: expected a value for each row, got none in {count(len(rows), 'row')}: "
-            f"{few(rows)}; leave those rows out"
+            f"{argument}: expected a value for each row, got none in {few(rows)}; leave them out"
         )
 
 
@@ -360,9 +357,8 @@ def _divide(
         return everything, looked_at.astype(np.int64)
     used, held = hold_out(labels, validation, seed=seed, groups=groups)
     if not len(held):
-        found = "" if groups is None else f" in {count(len(np.unique(groups)), 'group')}"
         raise ValueError(
-            f"validation_fraction: {validation:g} of {len(labels)} examples{found} leaves none to "
+            f"validation_fraction: {validation:g} of {len(labels)} examples leaves none to "
             "validate on; hold out a larger share, or set early_stopping=False"
         )
     return used, held
@@ -420,10 +416,7 @@ def train_backing_off(
             f"learning_rate, or another loss than {trained.loss}"
         )
     elif chosen.loss != before:
-        _warn(
-            f"with loss={first!r} the network collapsed to a few classes, so {chosen.loss} was "
-            "used; to use it from the start, give that loss"
-        )
+        _warn(f"with loss={first!r} the network collapsed, so {chosen.loss} was used")
     return trained
 
 

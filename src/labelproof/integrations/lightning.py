@@ -25,8 +25,7 @@ else:
             from pytorch_lightning import Callback, LightningModule
         except ModuleNotFoundError as error:
             raise ImportError(
-                "labelproof.integrations.lightning needs Lightning, which is not installed: "
-                "pip install 'labelproof[lightning]'"
+                "Lightning is not installed: pip install 'labelproof[lightning]'"
             ) from error
 
 
@@ -56,10 +55,10 @@ class ScheduleCallback(Callback):
         Lightning does not start an epoch anew that it goes on with, so its hook would not be run.
         """
         if not _move(trainer, pl_module):
+            kind = type(pl_module).__name__
             warnings.warn(
-                f"ScheduleCallback: no loss of labelproof is a submodule of "
-                f"{type(pl_module).__name__}, so no schedule moves; keep the loss as an attribute, "
-                "as in self.loss = SparseRegularized(...)",
+                f"ScheduleCallback: no loss of labelproof is a submodule of {kind}; keep it as an "
+                "attribute, as in self.loss = SparseRegularized(...)",
                 stacklevel=2,
             )
 

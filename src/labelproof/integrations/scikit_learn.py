@@ -207,10 +207,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         admitted = admit_examples(self, X, y, sample_weight, balance, known=known, groups=groups)
         images = admitted.form.image_shape is not None
         if images and kind == "estimator":
-            raise ValueError(
-                f"X: expected rows (N, F) for the estimator {type(self.estimator).__name__}, got "
-                "images; leave estimator out, or give X.reshape(len(X), -1)"
-            )
+            raise ValueError("X: expected rows (N, F) for an estimator, got images")
         if kind != "network" and not images:
             return self._fit_rows(admitted, seed)
         examples, standard = make_examples(
@@ -266,10 +263,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         if self.estimator != "auto":
             admit_estimator(self.estimator)
             if self.warm_start:
-                raise ValueError(
-                    "warm_start: expected False with an estimator, whose soft labels change from "
-                    "fit to fit; got True"
-                )
+                raise ValueError("warm_start: expected False with an estimator, got True")
             return "estimator"
         defaults = inspect.signature(type(self).__init__).parameters
         for name in ("loss", *_SETTINGS, "early_stopping", "warm_start"):
@@ -357,9 +351,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.loss, nn.Module):
             return as_loss(self.loss), setting
         if not isinstance(self.loss, str):
-            raise TypeError(
-                f"loss: expected a text such as 'ce+sr', 'auto' or a loss, got {self.loss!r}"
-            )
+            raise TypeError(f"loss: expected a text such as 'ce+sr' or a loss, got {self.loss!r}")
         if not self._tunes:
             return self.loss, setting
         # By held-out noisy labels; the weights of examples are not used.

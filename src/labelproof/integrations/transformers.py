@@ -19,10 +19,8 @@ else:
     try:
         from transformers.trainer_callback import TrainerCallback
     except ModuleNotFoundError as error:
-        raise ImportError(
-            "labelproof.integrations.transformers needs transformers, which is not installed: "
-            "pip install 'labelproof[transformers]'"
-        ) from error
+        install = "pip install 'labelproof[transformers]'"
+        raise ImportError(f"transformers is not installed: {install}") from error
 
 __all__ = ["ScheduleCallback", "TrainerLoss", "trainer_loss"]
 
@@ -101,10 +99,8 @@ def trainer_loss(loss: Loss | nn.Module | str) -> TrainerLoss:
     """
     made = parse_loss(loss) if isinstance(loss, str) else as_loss(loss)
     if (made.reduction, made.ignore_index) != ("mean", IGNORED):
-        raise ValueError(
-            f"loss: expected the reduction 'mean' and the ignore_index {IGNORED}, as the Trainer "
-            f"counts labels, got {made.reduction!r} and {made.ignore_index}"
-        )
+        got = f"{made.reduction!r} and {made.ignore_index}"
+        raise ValueError(f"loss: expected reduction 'mean', ignore_index {IGNORED}, got {got}")
     return TrainerLoss(made)
 
 
@@ -123,10 +119,8 @@ class ScheduleCallback(TrainerCallback):
 
     def __init__(self, loss: TrainerLoss | Loss):
         if not isinstance(loss, (TrainerLoss, Loss)):
-            raise TypeError(
-                "loss: expected what trainer_loss returned, or a loss of labelproof, "
-                f"got {type(loss).__name__}"
-            )
+            kind = type(loss).__name__
+            raise TypeError(f"loss: expected what trainer_loss returned, or a loss, got {kind}")
         self.loss = loss.loss if isinstance(loss, TrainerLoss) else loss
 
     def on_epoch_begin(

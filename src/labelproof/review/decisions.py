@@ -201,10 +201,8 @@ class Decisions:
         self._file.execute("PRAGMA synchronous = EXTRA")
         version = self._file.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _VERSION):
-            raise ValueError(
-                f"{self.path}: expected decisions of version {_VERSION}, got version {version}; "
-                "another labelproof made it"
-            )
+            expected = f"expected decisions of version {_VERSION}"
+            raise ValueError(f"{self.path}: {expected}, got version {version}")
         if version == 0:
             self._file.executescript(
                 f"BEGIN IMMEDIATE; {_TABLE} PRAGMA user_version = {_VERSION}; COMMIT;"

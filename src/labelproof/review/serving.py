@@ -26,10 +26,8 @@ def check_installed() -> None:
     """
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
-        raise ImportError(
-            f"the review in the browser needs {' and '.join(missing)}: "
-            "pip install 'labelproof[review]'"
-        )
+        needs = " and ".join(missing)
+        raise ImportError(f"the review needs {needs}: pip install 'labelproof[review]'")
 
 
 def serve(
@@ -89,9 +87,6 @@ def _listen(port: int) -> socket.socket:
     try:
         listener = socket.create_server((HOST, port))
     except OSError as error:
-        raise OSError(
-            f"port: {port} cannot be used ({error.strerror}); choose one above 1023, or 0 for a "
-            "free one"
-        ) from error
+        raise OSError(f"port: {port} cannot be used ({error.strerror}); 0 is a free one") from error
     # Made anew it knows that it is TCP; or asyncio lets each answer wait 40 ms for more.
     return socket.socket(fileno=listener.detach())

@@ -51,6 +51,7 @@ from labelproof.verbs.train import StoppedError
 
 _FEW = 10_000
 """Samples below which five folds are worth their cost; from there on there are three."""
+_INSTEAD = "choose another folder with --output, or replace it with --fresh"
 _AT_ONCE = 6
 """Networks that are trained at a time on a GPU."""
 
@@ -242,10 +243,7 @@ class AuditPlan:
         except (OSError, ValueError):
             trained = False
         if trained and not self.fresh:
-            raise ValueError(
-                f"{self.folder} holds an audit for which networks were trained; choose another "
-                "folder with --output, or replace it with --fresh"
-            )
+            raise ValueError(f"{self.folder} holds an audit that was trained; {_INSTEAD}")
 
     def preview(self) -> None:
         """Say what would be done; nothing is written."""
@@ -354,11 +352,7 @@ class CrossValidationPlan(AuditPlan):
         asked = self.request.asked(self.configuration, folds=self.folds)
         attempts = go_on(folder, asked, loss, name=SETTINGS, kind="an audit")
         if (folder / AUDIT).exists() and not (folder / SETTINGS).exists():
-            raise ValueError(
-                f"{folder} holds an audit that is not of this call: nothing was trained for it, or "
-                f"its {SETTINGS} is missing; choose another folder with --output, or replace it "
-                "with --fresh"
-            )
+            raise ValueError(f"{folder} holds an audit that nothing was trained for; {_INSTEAD}")
         return attempts
 
     def _forecast(self) -> str:

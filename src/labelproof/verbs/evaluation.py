@@ -171,12 +171,8 @@ def evaluate_run(
         if trained_on.differs(dataset, name):
             learned = None
         if learned is None and not given:
-            warnings.warn(
-                f"{readable(name)}: not what {run.folder} was trained on: its labels, files or "
-                "rows have changed since, or it is another of the same name; name what is "
-                "measured on with --data PATH",
-                stacklevel=3,
-            )
+            what = f"{readable(name)}: not what {run.folder} was trained on, or changed since"
+            warnings.warn(f"{what}; name what is measured on with --data PATH", stacklevel=3)
     else:
         among = trained_on.count(chosen)
         # Some rows of a table are the same by chance.
@@ -252,8 +248,8 @@ class TrainingData:
             return found
         looked = " and ".join(map(readable, places_of(path, self.run.folder, noted)))
         raise FileNotFoundError(
-            f"{readable(path)}: {self.run.folder} was trained on it, and it is not there any more "
-            f"(looked for {looked}); start this from where it is now, or name it with --{kind} PATH"
+            f"{readable(path)}: {self.run.folder} was trained on it, and it is gone (looked for "
+            f"{looked}); start this from where it is now, or name it with --{kind} PATH"
         )
 
     def reading(self, labels: Path | None) -> Reading:

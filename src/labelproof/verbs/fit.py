@@ -114,10 +114,7 @@ class FitPlan:
             slow = self.request.slow and settings.get("epochs") is None
             return is_pretrained(network) and slow and not self.auto
         if self.dataset.tabular or network is None or self.auto:
-            raise ValueError(
-                "weights: expected those of a network that is named, on images, without --loss "
-                "auto; got them for something else"
-            )
+            raise ValueError("weights: expected with --network, on images, without --loss auto")
         return True
 
     def _recipe(self, more: dict[str, Any]) -> Configuration:
@@ -146,10 +143,7 @@ class FitPlan:
         if asked is None:
             return MINUTES if limited else None
         if not limited:
-            raise ValueError(
-                "minutes: expected for a network on images, on one CPU, without epochs; got it for "
-                "something else"
-            )
+            raise ValueError("minutes: expected for images on one CPU, without epochs")
         return within("minutes", asked, 0, open_low=True)
 
     def _fit_into(self, minutes: float) -> str:
@@ -239,9 +233,8 @@ class FitPlan:
                 reporter=self.reporter,
             )
         if found.stopped:
-            raise StoppedError(
-                f"Stopped; the same command resumes from {self.folder}.", stop.exit_code
-            )
+            kept = f"Stopped; the same command resumes from {self.folder}."
+            raise StoppedError(kept, stop.exit_code)
         return found.configuration
 
     def _audit(self, prepared: Dataset) -> Audit:

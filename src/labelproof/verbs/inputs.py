@@ -201,9 +201,7 @@ def _image_dataset(inputs: Any, labels: Any) -> Dataset:
     images = as_images(inputs, place="X")
     names, numbers = class_indices({"train": labels}, None, "y")
     if len(images) != len(labels):
-        raise ValueError(
-            f"y: expected a label for each of {len(images):,} images, got {len(labels):,}"
-        )
+        raise ValueError(f"y: expected a label for each of {len(images):,}, got {len(labels):,}")
     check_classes("y", names, num_images=len(images))
     mean, std = channel_statistics(images)
     split = Split(images, numbers["train"])
@@ -257,9 +255,8 @@ def refuse_foreign(folder: Path, *, kind: str) -> None:
         return
     others = [each for each, files in _OURS.items() if names & files]
     what = others[0] if others else few(sorted(names))
-    raise ValueError(
-        f"--output: expected a new or empty folder, got {readable(str(folder))}, which holds {what}"
-    )
+    place = readable(str(folder))
+    raise ValueError(f"--output: expected an empty folder, got {place}, which holds {what}")
 
 
 def take_over(folder: Path, execution: Execution, *, fresh: bool) -> None:

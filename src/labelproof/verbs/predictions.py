@@ -57,10 +57,8 @@ def predict_paths(
         identify = identify.strip()
         others = [str(path) for path in paths if path.exists() and not is_table(path)]
         if others or identify.casefold() in _OWN:
-            raise ValueError(
-                f"--id: expected a column of tables that is not called {', '.join(_OWN)}, got "
-                f"{identify!r} of {few(others or list(map(str, paths)))}"
-            )
+            got = f"{identify!r} of {few(others or list(map(str, paths)))}"
+            raise ValueError(f"--id: expected a column of tables, none of {_OWN}, got {got}")
     if run.tabular:
         # All files are read before the first answer, so that nothing is said about half of them.
         read = [_read_rows(run, path, identify, on_error) for path in paths]
@@ -89,10 +87,8 @@ def predict_data(
         rows = run.columns.encode(table, place="data", on_error=on_error)
         return _as_frame(run, {}, run.probabilities(rows), index=table.index)
     if not isinstance(data, np.ndarray):
-        raise TypeError(
-            f"data: expected a path, an array or a dataset of images, as {run.folder} was trained "
-            f"on, got {type(data).__name__}"
-        )
+        kind = type(data).__name__
+        raise TypeError(f"data: expected a path, an array or a dataset of images, got {kind}")
     images = _array_images(data, run.description.input_shape, "data")
     found = list(predict_images(run, [(images, pd.DataFrame(index=range(len(images))))], notice))
     return pd.concat(found, ignore_index=True)
@@ -221,10 +217,8 @@ def load_array(path: Path) -> NDArray[Any]:
             return arrays[chosen[0]]
         if chosen:
             break
-    raise ValueError(
-        f"{readable(str(path))}: expected one array, or one that is called images, found "
-        f"{few(list(arrays))}"
-    )
+    place, found = readable(str(path)), few(list(arrays))
+    raise ValueError(f"{place}: expected one array, or one called images, found {found}")
 
 
 def _array_images(images: NDArray[Any], shape: tuple[int, ...], place: str) -> NDArray[np.uint8]:

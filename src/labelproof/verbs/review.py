@@ -121,10 +121,7 @@ def _check_export(file: Path) -> None:
         with file.open("rb") as stream:
             earlier = stream.readline().strip() == ",".join(COLUMNS).encode()
     if file.suffix.lower() == ".gz" or (file.exists() and not earlier):
-        raise ValueError(
-            f"--export: expected a new file such as reviewed.csv, or an earlier export; {file} is "
-            "no earlier export"
-        )
+        raise ValueError(f"--export: expected a new file or an earlier export, got {file}")
 
 
 def _end(standing: Review, folder: Path, place: Path) -> str:

@@ -149,12 +149,9 @@ class Run(TrainedNetwork):
         with reporter.reading():
             dataset = reading.load(data, on_error="skip")
         if trained_on.is_same(dataset, human=human_labels) is False:
-            quoted = shlex.quote(data)
             raise ValueError(
-                f"{readable(data)}: not what {self.folder} was trained on: its labels, files or "
-                "rows have changed since, or it is another of the same name; 'labelproof audit "
-                f"{quoted}' audits it as it is, 'labelproof fit {quoted}' with --fresh or another "
-                "--output trains on it"
+                f"{readable(data)}: not what {self.folder} was trained on, or changed since; "
+                f"'labelproof audit {shlex.quote(data)}' audits it as it is"
             )
         more = {"reading": reading, "human": human_labels, "reporter": reporter}
         return ask_run(self, dataset, place=data_place(data), **more)

@@ -72,10 +72,9 @@ def follow(
     if last is None or last.kind != "stopped":
         raise StoppedError("Stopped before the first step; nothing is lost", stop.exit_code)
     (epoch, step), command = last.value, "the same command" + " without --fresh" * fresh
+    done = f"after epoch {epoch} of {job.configuration.epochs}, step {step}"
     raise StoppedError(
-        f"Stopped after epoch {epoch} of {job.configuration.epochs}, step {step}; saved in "
-        f"{job.folder}; {command} resumes from there",
-        stop.exit_code,
+        f"Stopped {done}; saved in {job.folder}; {command} resumes from there", stop.exit_code
     )
 
 
@@ -100,10 +99,8 @@ class TrainPlan:
     def __post_init__(self) -> None:
         noise, human = parse_noise(self.configuration.noise), self.request.human_labels
         if noise.kind != "human" and human is not None:
-            raise ValueError(
-                f"--human-labels: expected with --noise human:WHICH, got {human} with --noise "
-                f"{noise}; for labels of your own that stand in place of the data's say --labels"
-            )
+            got = f"--noise {noise}; --labels replaces the data's own labels"
+            raise ValueError(f"--human-labels: expected with --noise human:WHICH, got {got}")
 
     @cached_property
     def examples(self) -> Examples:
@@ -315,9 +312,7 @@ def choose_configuration(
     """
     given = dict(values)
     if "data" not in given:
-        raise ValueError(
-            "data: expected a dataset's name or a path, such as --data digits, got nothing"
-        )
+        raise ValueError("data: expected a dataset's name or a path, such as --data digits")
     try:
         if preset is not None:
             choose("preset", preset, ("paper",))
