@@ -131,9 +131,9 @@ def test_an_audit_that_was_trained_and_one_that_was_not_do_not_replace_each_othe
     np.save(tmp_path / "p.npy", np.eye(10, dtype=np.float32)[load_digits().train.labels])
     given = ("audit", "digits", "--probabilities", tmp_path / "p.npy", "--output")
     shutil.copytree(digits[0], tmp_path / "trained")
-    assert "networks were trained" in refusal(*given, tmp_path / "trained")
+    assert "holds an audit that was trained" in refusal(*given, tmp_path / "trained")
     succeed(*given, tmp_path / "given")
-    assert "not of this call" in refusal(*DIGITS, "--output", tmp_path / "given")
+    assert "nothing was trained for" in refusal(*DIGITS, "--output", tmp_path / "given")
     for name, predictions in (("trained", "cross-validation"), ("given", "given")):
         assert Audit.read(tmp_path / name).method["predictions"] == predictions
     succeed(*given, tmp_path / "trained", "--fresh")

@@ -95,7 +95,7 @@ def test_an_export_replaces_nothing_but_an_export(audit: Audit, tmp_path: Path) 
     decide(audit, tmp_path / "audit", "keep")
     data = tmp_path / "data.csv"
     data.write_text("size,kind\n1,x\n")
-    assert "no earlier export" in refusal("review", tmp_path / "audit", "--export", data)
+    assert "an earlier export" in refusal("review", tmp_path / "audit", "--export", data)
     assert data.read_text() == "size,kind\n1,x\n"
     for _ in range(2):
         succeed("review", tmp_path / "audit", "--export", tmp_path / "reviewed.csv")

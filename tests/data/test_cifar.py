@@ -59,7 +59,7 @@ NO_BATCH: dict[str, object] = {
     "'labels';": {"data": DATA, "labels": [1]},
     "'labels'; ": {"data": DATA, "labels": 5},
     "'labels'; f": {"data": DATA, "labels": ["a", "b"]},
-    "from 0 to 9, got -1": {"data": DATA, "labels": [-1, 2]},
+    "below 10, got -1": {"data": DATA, "labels": [-1, 2]},
     "'data'": {"data": [1, 2], "labels": [1, 2]},
     "'data',": {"data": DATA[:, :9], "labels": [1, 2]},
     "refused: .*array": {"data": DATA.astype("f4"), "labels": [1, 2]},

@@ -39,7 +39,7 @@ def test_imagenet_is_one_folder_a_synset(tmp_path: Path) -> None:
         assert [SYNSETS[label] for label in split.labels] == [file.parent.name for file in files]
         assert len(files) == sum(SYNSETS.index(synset) < 3 for synset in synsets)
         shutil.rmtree(tmp_path / place / SYNSETS[1])
-        with pytest.raises(FileNotFoundError, match=r"imagenet: .*none for n01443537"):
+        with pytest.raises(FileNotFoundError, match=r"imagenet: .*folder of n01443537"):
             load_webvision(tmp_path, num_classes=3, imagenet=given)
 
 

@@ -258,12 +258,10 @@ def _show_table(console: Console, data: Dataset) -> None:
 
 
 def _list(console: Console, names: Sequence[str], rows: Sequence[tuple[str | int, ...]]) -> None:
-    """Cells under each other, numbers to the right; long tables are cut."""
+    """Cells under each other; long tables are cut."""
     table = Table(*names, box=None, pad_edge=False, header_style="")
-    for column, cell in zip(table.columns, rows[0] if rows else (), strict=False):
-        column.justify, column.overflow = "left" if isinstance(cell, str) else "right", "fold"
     for row in rows[:SHOWN]:
-        table.add_row(*(Text(readable(c) if isinstance(c, str) else f"{c:,}") for c in row))
+        table.add_row(*(Text(readable(str(cell)), overflow="fold") for cell in row))
     console.print(table)
     if len(rows) > SHOWN:
         say(console, f"and {len(rows) - SHOWN:,} more")

@@ -94,15 +94,11 @@ def choose_dataset(what: str, given: str | None, known: tuple[str, ...]) -> str:
     >>> choose_dataset("table symmetric", None, ("mnist", "cifar10"))
     Traceback (most recent call last):
         ...
-    ValueError: --dataset: table symmetric is there for mnist and cifar10; choose one, such as
-    --dataset mnist
+    ValueError: --dataset of table symmetric: expected one of mnist, cifar10, got ''
     """
     if given is None and len(known) == 1:
         return known[0]
-    if given is None:
-        listed = f"{', '.join(known[:-1])} and {known[-1]}"
-        raise ValueError(f"--dataset: expected one of {listed} for {what}")
-    return choose(f"--dataset of {what}", given, known)
+    return choose(f"--dataset of {what}", given or "", known)
 
 
 def choose_format(

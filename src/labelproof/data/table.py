@@ -454,7 +454,9 @@ def _check_labels(
     check_classes(f"{place}: column {column!r}", names, num_images=len(labels))
     if not asked and are_numbers(names).all() and classes > 20 and len(labels) < 10 * classes:
         numbers = f"{column!r} has {classes:,} different numbers in {count(len(labels), 'row')}"
-        raise ValueError(f"{place}: {numbers}; name it, or another, with --label (label=)")
+        raise ValueError(
+            f"{place}: {numbers}, as in regression; name the labels with --label (label=)"
+        )
     for least, words in ((0, "without a training row"), (1, "with a single training row")):
         rare = [name for name, rows in zip(names, counts, strict=True) if rows == least]
         if rare:

@@ -98,7 +98,8 @@ def admit_examples(
     `known` is how the inputs of an earlier `fit` came, whose training a warm start resumes.
     """
     if labels is None:
-        raise ValueError(f"{type(estimator).__name__} requires y to be passed, got None")
+        name = type(estimator).__name__
+        raise ValueError(f"{name} requires y to be passed, but the target y is None")
     _refuse_missing("y", labels)
     inputs, form = _admit_features(estimator, features, known)
     given = _check(labels, dtype=None, ensure_2d=False, ensure_min_samples=0, input_name="y")
@@ -216,7 +217,7 @@ def _refuse_missing(argument: str, values: Any) -> None:
     rows = [str(row) for row in np.flatnonzero(missing)]
     if rows:
         raise ValueError(
-            f"{argument}: expected a value for each row, got none in {few(rows)}; leave them out"
+            f"{argument}: expected a value for each row, got none in row {few(rows)}; leave it out"
         )
 
 

@@ -246,7 +246,7 @@ def refuse_foreign(folder: Path, *, kind: str) -> None:
         >>> refuse_foreign(folder, kind="a run")
         Traceback (most recent call last):
             ...
-        ValueError: --output: expected a new or empty folder, got ..., which holds holiday.jpg
+        ValueError: --output: expected an empty folder, got ..., which holds holiday.jpg
     """
     if not folder.is_dir():
         return
