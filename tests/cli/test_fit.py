@@ -224,9 +224,9 @@ def test_folders_that_are_not_its_own_are_left_alone(audited: Audited, tmp_path:
         assert "expected an empty folder" in refused
         assert "which holds holiday.jpg" in refused
     assert [path.name for path in photos.iterdir()] == ["holiday.jpg"]
-    assert "which holds a run" in refusal("audit", table, *SMALL, "--output", run)
+    assert "which holds audit, " in refusal("audit", table, *SMALL, "--output", run)
     succeed("audit", table, *SMALL, "--folds", "2", "--output", audit)
-    assert "which holds an audit" in refusal("fit", table, *SMALL, "--output", audit)
+    assert "which holds audit.json" in refusal("fit", table, *SMALL, "--output", audit)
 
 
 GERMAN = ("--decimal", ",", "--thousands", ".")

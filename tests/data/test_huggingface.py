@@ -72,7 +72,7 @@ def test_labels_may_be_text_or_bare_numbers(tmp_path: Path) -> None:
         assert dataset.class_names == found
         assert dataset.train.labels.tolist() == [1, 0, 1]
     split(["a", "b", "c"], datasets.Value("string")).save_to_disk(str(tmp_path / "ids"))
-    with pytest.raises(ValueError, match="3 labels .* of 3 samples"):
+    with pytest.raises(ValueError, match=r"3 labels .* of 3 samples"):
         load_huggingface(tmp_path / "ids")
 
 

@@ -77,7 +77,7 @@ def test_a_table_may_come_from_any_program(photos: Path) -> None:
 
 REFUSED = {
     "sample,label\ncat/9.png,dog\ncat/0.png,dog\n": r"1 sample not in .*photos: cat/9\.png",
-    "sample,label\ncat/0.png,horse\ncat/1.png,dog\n": "among cat, dog, .* got horse",
+    "sample,label\ncat/0.png,horse\ncat/1.png,dog\n": "among cat, dog, got horse",
     "sample,label\ncat/0.png,dog\ncat/0.png,cat\n": r"line 3: cat/0\.png",
     "sample,label\ncat/0.png,\ncat/0.png,cat\n": r"line 3: cat/0\.png",
     "sample,given,suggested\ncat/0.png,cat,dog\n": "'label'",
@@ -86,7 +86,7 @@ REFUSED = {
     "sample,label\n": "a line for each label",
     "sample,label\n" + "".join(f"{name},cat\n" for name in FILES): "two classes, got only 'cat'",
     "sample,label\n" + "".join(f"{name},\n" for name in FILES[:3]): "two classes, got only 'dog'",
-    "sample,label\n" + "".join(f"{name},\n" for name in FILES): "leaves out every",
+    "sample,label\n" + "".join(f"{name},\n" for name in FILES): "two classes, got none",
 }
 
 
@@ -96,10 +96,7 @@ def test_what_does_not_fit_the_data_is_refused(photos: Path) -> None:
             relabelled(photos, text)
 
 
-def test_a_file_without_news_and_classes_without_samples_are_told_of(photos: Path) -> None:
-    with pytest.warns(DataWarning, match="every label in it is the one that the data have"):
-        found = relabelled(photos, "sample,label\ncat/0.png,cat\n")
-    assert found.train.labels.tolist() == [0, 0, 0, 1, 1, 1]
+def test_classes_without_samples_are_told_of(photos: Path) -> None:
     write_images(photos, ["eel/1.png", "eel/2.png", "fox/1.png"], size=(8, 8))
     text = "sample,label\neel/1.png,cat\neel/2.png,\nfox/1.png,dog\n"
     with pytest.warns(DataWarning) as caught:

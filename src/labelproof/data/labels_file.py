@@ -85,10 +85,6 @@ def relabel(
     labels[index[numbers >= 0]] = numbers[numbers >= 0]
     kept = np.ones(len(labels), dtype=np.bool_)
     kept[index[numbers < 0]] = False
-    if kept.all() and (labels == before).all():
-        notice(f"{place}: every label in it is the one that the data have")
-    if not kept.any():
-        raise ValueError(f"{place}: leaves out every training sample")
     if not few_classes:
         left = set(labels[kept].tolist())
         check_classes(place, [classes[label] for label in left], num_images=None)

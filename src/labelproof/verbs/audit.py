@@ -30,6 +30,7 @@ from labelproof.training.provenance import MODEL
 from labelproof.training.run_folder import owning
 from labelproof.verbs.budget import time_steps
 from labelproof.verbs.inputs import (
+    AUDIT_FILES,
     LabelledData,
     Request,
     choose_folder,
@@ -233,7 +234,7 @@ class AuditPlan:
         self.folder, self._keeper = choose_folder(output, "audit")
         self.kept, self.fresh = output is not None, fresh
         self.find, self.reporter = find, reporter
-        refuse_foreign(self.folder, kind="an audit")
+        refuse_foreign(self.folder, AUDIT_FILES)
         self.check()
 
     def check(self) -> None:

@@ -25,7 +25,14 @@ from labelproof.training.run_folder import SEARCH, RunFolder, owning, refuse_fil
 from labelproof.tuning.space import DEFAULT_TRIALS
 from labelproof.verbs.audit import write_page
 from labelproof.verbs.budget import MINUTES, choose_within, smaller, time_steps
-from labelproof.verbs.inputs import LabelledData, Request, choose_folder, refuse_foreign, take_over
+from labelproof.verbs.inputs import (
+    RUN_FILES,
+    LabelledData,
+    Request,
+    choose_folder,
+    refuse_foreign,
+    take_over,
+)
 from labelproof.verbs.progress import Callback, Reporter
 from labelproof.verbs.run import Run, ask_run, load_run
 from labelproof.verbs.summaries import describe_fit, describe_start, format_settings
@@ -75,7 +82,7 @@ class FitPlan:
             self.lines.append("Frozen: only its last layer is trained; the rest keeps its weights")
         self.lines += [time] if time else []
         refuse_file(self.folder)
-        refuse_foreign(self.folder, kind="a run")
+        refuse_foreign(self.folder, RUN_FILES)
 
     @property
     def asked(self) -> dict[str, Any]:

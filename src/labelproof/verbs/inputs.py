@@ -208,11 +208,8 @@ def _image_dataset(inputs: Any, labels: Any) -> Dataset:
     return Dataset("arrays", {"train": split}, names, mean, std, clean=False)
 
 
-_OURS = {
-    "a run": {MODEL, RECORD, ATTEMPTS, SEARCH},
-    "an audit": {AUDIT, SETTINGS, RUNS},
-}
-"""For each kind of folder, the files of which one is there from the beginning."""
+RUN_FILES, AUDIT_FILES = {MODEL, RECORD, ATTEMPTS, SEARCH}, {AUDIT, SETTINGS, RUNS}
+"""One of these is there from the beginning."""
 
 
 class TemporaryFolder:
@@ -233,17 +230,17 @@ def choose_folder(
     return keeper.path / name, keeper
 
 
-def refuse_foreign(folder: Path, *, kind: str) -> None:
-    """Refuse a folder with files that no command of this kind has written.
+def refuse_foreign(folder: Path, ours: set[str]) -> None:
+    """Refuse a folder that holds files, and none of ours.
 
     Results among other files are hard to find and to remove, and a mistyped `--output` may be the
     folder of the data.
 
     Example:
         >>> folder = getfixture("tmp_path")
-        >>> refuse_foreign(folder, kind="a run")
+        >>> refuse_foreign(folder, RUN_FILES)
         >>> _ = (folder / "holiday.jpg").write_text("")
-        >>> refuse_foreign(folder, kind="a run")
+        >>> refuse_foreign(folder, RUN_FILES)
         Traceback (most recent call last):
             ...
         ValueError: --output: expected an empty folder, got ..., which holds holiday.jpg
@@ -251,18 +248,15 @@ def refuse_foreign(folder: Path, *, kind: str) -> None:
     if not folder.is_dir():
         return
     names = {entry.name for entry in folder.iterdir() if not is_litter(entry.name)} - {LOCK}
-    if not names or names & _OURS[kind]:
-        return
-    others = [each for each, files in _OURS.items() if names & files]
-    what = others[0] if others else few(sorted(names))
-    place = readable(str(folder))
-    raise ValueError(f"--output: expected an empty folder, got {place}, which holds {what}")
+    if names and not names & ours:
+        holds = f"{readable(str(folder))}, which holds {few(sorted(names))}"
+        raise ValueError(f"--output: expected an empty folder, got {holds}")
 
 
 def take_over(folder: Path, execution: Execution, *, fresh: bool) -> None:
     """See that no one else trains in the folder, and remove what is there if that is asked for."""
     if execution.rank == 0:
-        refuse_foreign(folder, kind="a run")
+        refuse_foreign(folder, RUN_FILES)
         with owning(folder):
             if fresh:
                 remove_run(folder)
