@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_images import write_images
 from trained import succeed, train_digits
 
 from labelproof.data import load_digits
@@ -162,12 +161,3 @@ def test_tensorboard_gets_every_metric_of_every_epoch(tmp_path: Path) -> None:
     written = [scalar.value for scalar in events.Scalars("test_accuracy")]
     assert written == pytest.approx(record["curve"]["test_accuracy"], abs=1e-3)
     assert [scalar.step for scalar in events.Scalars("train_loss")] == [0, 1]
-
-
-def test_photos_on_a_cpu_are_said_to_take_long(tmp_path: Path) -> None:
-    write_images(tmp_path, [f"{name}/{n}.png" for name in "ab" for n in range(4)], size=(60, 40))
-    photos = ("train", "--data", tmp_path, "--device", "cpu", "--dry-run")
-    for network in ((), ("--network", "cnn8(width=32)")):
-        shown = succeed(*photos, *network, "--augmentation", "resized-crop:48")
-        warned = "warning: on a CPU resnet18-imagenet may take hours" in shown.stderr
-        assert warned == (not network)

@@ -119,13 +119,10 @@ def verify(names: list[str] | None = None, *, data_root: Path | None = None) -> 
 
 
 def _whereabouts(dataset: KnownDataset, root: Path) -> tuple[bool, str]:
-    """Whether some of a dataset is there, and where it is or how to get it."""
+    """Whether a dataset is there, and where it is or how to get it."""
     if not dataset.files:
         return True, "always there"
-    try:
-        found = find_dataset(dataset, root)
-    except FileNotFoundError as error:  # some of its files are: the verification says which are not
-        return True, str(error)
+    found = find_dataset(dataset, root)
     if found is None:
         size = _megabytes(sum(file.size for file in dataset.files))
         return False, f"labelproof data download {dataset.name}  ({size})"

@@ -8,9 +8,8 @@ from typing import Any
 
 from rich.console import Console
 
-from labelproof.cli.console import carry_out, terminal, warn
+from labelproof.cli.console import carry_out, terminal
 from labelproof.cli.options import read_assignments, read_settings, takes
-from labelproof.fitting.recipe import LARGE
 from labelproof.training.distributed import launched
 from labelproof.training.runner import Event
 from labelproof.verbs.inputs import Request
@@ -87,11 +86,7 @@ def train(
     configuration = choose_configuration(values, preset=preset, look=lambda: request.dataset)
     folder = output if output is not None else default_folder(configuration, given["labels"])
     plan = TrainPlan(configuration, request, folder, fresh, checkpoint_seconds)
-    quiet = reporter.console.quiet
-    slow = configuration.network == LARGE and request.slow
-    if slow and "network" not in values and plan.finished is None and not quiet:
-        warn(f"on a CPU {LARGE} may take hours; 'labelproof fit' chooses a network for a CPU")
-    if tensorboard and not quiet and not dry_run:
+    if tensorboard and not reporter.console.quiet and not dry_run:
         reporter.callback = write_scalars(folder / "tensorboard")
     carry_out(plan, reporter, dry_run=dry_run)
 

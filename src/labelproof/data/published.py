@@ -249,18 +249,11 @@ def load_digits() -> Dataset:
 
 
 def find_dataset(dataset: KnownDataset, root: Path) -> tuple[IdxLayout | CifarLayout, Path] | None:
-    """The layout of a dataset and its folder, or `None`; an error if a part of it is missing."""
-    partial: list[str] = []
+    """The layout of a dataset and the folder that holds all of its files, or `None`."""
     for layout in dataset.layouts:
         for folder in (root / name for name in layout.folders):
-            missing = [n for n in layout.files if not _plain_or_gzipped(folder, n).is_file()]
-            if not missing:
+            if all(_plain_or_gzipped(folder, name).is_file() for name in layout.files):
                 return layout, folder
-            if len(missing) < len(layout.files):
-                partial.append(f"{folder} lacks {', '.join(missing)}")
-    if partial:
-        problems = "; ".join(dict.fromkeys(partial))
-        raise FileNotFoundError(f"{dataset.name}: {problems}; {_how_to_get(dataset, root)}")
     return None
 
 
