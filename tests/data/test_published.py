@@ -187,7 +187,7 @@ def test_idx_files_that_are_missing_or_do_not_belong_together_are_named(tmp_path
         (tmp_path / "mnist" / name).unlink()
     write_idx(tmp_path / "mnist", tiny_contents())
     (tmp_path / "mnist" / "t10k-images-idx3-ubyte").unlink()
-    with pytest.raises(FileNotFoundError, match="mnist: not found in .*get it with"):
+    with pytest.raises(FileNotFoundError, match=r"mnist: not found in .*get it with"):
         load_dataset("mnist", root=tmp_path)
 
 
