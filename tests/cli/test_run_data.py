@@ -146,7 +146,7 @@ def test_labels_that_leave_a_class_empty_are_refused_or_told() -> None:
     for words in ("fit", "fit --dry-run", "train --data", "tune", "audit", "audit --dry-run"):
         labels = ("--label", "colour", "--labels", "single.csv")
         said = refusal(*words.split(), "table.csv", *labels)
-        assert "single.csv: expected at least two classes, got only 'red'" in said
+        assert "table: expected at least two classes, got only 'red'" in said
     assert set(Path.cwd().iterdir()) == before
     with Path("table.csv").open("a") as table:
         table.write("0.1,0.1,grey,round\n0.2,0.1,grey,round\n")

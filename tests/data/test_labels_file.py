@@ -84,9 +84,6 @@ REFUSED = {
     "path,label\ncat/0.png,dog\n": "'sample'",
     "": "empty",
     "sample,label\n": "a line for each label",
-    "sample,label\n" + "".join(f"{name},cat\n" for name in FILES): "two classes, got only 'cat'",
-    "sample,label\n" + "".join(f"{name},\n" for name in FILES[:3]): "two classes, got only 'dog'",
-    "sample,label\n" + "".join(f"{name},\n" for name in FILES): "two classes, got none",
 }
 
 
@@ -105,8 +102,6 @@ def test_classes_without_samples_are_told_of(photos: Path) -> None:
         "2 classes left without any training sample: eel, fox"
     ]
     assert found.class_names == ("cat", "dog", "eel", "fox")
-    # To measure on, what is missing is no loss.
-    relabel(load_dataset(photos), photos, photos.parent / "reviewed.csv", few_classes=True)
 
 
 def test_other_splits_stay_as_they_are(tmp_path: Path) -> None:
@@ -152,11 +147,11 @@ def test_who_was_left_out_stays_out_in_the_next_round(tmp_path: Path) -> None:
 def test_a_table_whose_rows_have_moved_is_refused(tmp_path: Path) -> None:
     table, file = tmp_path / "t.csv", tmp_path / "r.csv"
     rows = [f"{number},{'xyz'[number % 3]}\n" for number in range(30)]
-    given = [f"line {number + 2},{'xyz'[number % 3]},x\n" for number in range(30)]
+    given = [f"line {number + 2},{'xyz'[number % 3]},{'yzx'[number % 3]}\n" for number in range(30)]
     file.write_text("".join(["sample,given,label\n", *given]))
     table.write_text("".join(["size,kind\n", *rows]))
-    found = relabel(load_dataset(table, label="kind"), table, file, few_classes=True)
-    assert set(found.train.labels.tolist()) == {0}
+    found = relabel(load_dataset(table, label="kind"), table, file)
+    assert found.train.labels.tolist() == [1, 2, 0] * 10
     table.write_text("".join(["size,kind\n", *rows[1:], rows[0]]))
     with pytest.raises(ValueError, match="30 of 30 samples had another label"):
         relabel(load_dataset(table, label="kind"), table, file)

@@ -120,10 +120,6 @@ def test_labels_that_cannot_be_classes_and_rows_without_one_are_named(tmp_path: 
     def table(labels: list[Any]) -> pd.DataFrame:
         return pd.DataFrame({"x": np.arange(len(labels)) % 7, "y": labels})
 
-    with pytest.raises(ValueError, match="share"):
-        load_table(table(list("abcd")))
-    with pytest.raises(ValueError, match="two classes"):
-        load_table(table(["a"] * 4))
     with pytest.raises(ValueError, match="regression"):
         load_table(table([number % 25 / 4 for number in range(60)]))
     assert load_table(table([number % 25 / 4 for number in range(60)]), label="y").num_classes == 25

@@ -98,7 +98,7 @@ def test_text_where_numbers_are_expected_is_refused_and_near_labels_are_told(
     table: pd.DataFrame,
 ) -> None:
     for given in (table, table[["age"]].to_numpy()):
-        with pytest.warns(DataWarning, match="y .*'YES ' and 'yes'"):
+        with pytest.warns(DataWarning, match="y: .*'YES ' and 'yes'"):
             RobustClassifier(epochs=1).fit(given, ["yes", "no", "YES "] * 20)
     classifier = RobustClassifier(epochs=1, random_state=0).fit(table, YES_NO)
     with pytest.raises(ValueError, match=r"^X: .*'x' in row 0"):

@@ -50,6 +50,16 @@ def test_images_are_learned_from_arrays_and_datasets() -> None:
         labelproof.fit((images, labels[:9]), **TINY)
 
 
+def test_classes_that_cannot_be_learned_are_refused() -> None:
+    for kinds, said in (
+        (["fig"] * 120, "at least two classes, got only 'fig'"),
+        ([f"fig {number}" for number in range(120)], r"120 labels .* of 120 samples"),
+    ):
+        for verb in (labelproof.fit, labelproof.audit, labelproof.tune):
+            with pytest.raises(ValueError, match=said):
+                verb((load_digits().train.array[:120], np.array(kinds)))
+
+
 def test_a_run_without_a_folder_takes_its_own_along() -> None:
     run = labelproof.fit(fruit(), "kind", audit=False, **TINY)
     folder = run.folder

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from labelproof.data.columns import Columns
-from labelproof.data.dataset import Dataset, Split, check_classes, order_classes
+from labelproof.data.dataset import Dataset, Split, order_classes, report_similar
 from labelproof.data.images import OnError, channel_statistics
 from labelproof.data.notices import few, readable
 from labelproof.data.splits import SPLITS
@@ -32,7 +32,6 @@ def load_arrays(
     path: str | os.PathLike[str],
     *,
     on_error: OnError = "raise",
-    few_classes: bool = False,
     like: tuple[Columns, Sequence[str]] | None = None,
 ) -> Dataset:
     """Read images or rows from `.npz`, or from `.npy` with the labels in a file beside it.
@@ -50,7 +49,6 @@ def load_arrays(
         path: The file.
         on_error: For infinite values in rows: `"raise"` raises and names the first few, `"skip"`
             treats them as missing, with a warning.
-        few_classes: Accept fewer than two classes, to measure on.
         like: Columns and class names learned elsewhere, to read further rows of the same kind; some
             of the classes may be missing here.
 
@@ -76,9 +74,7 @@ def load_arrays(
     names, labels = class_indices(
         {split: arrays[pair[1]] for split, pair in pairs.items()}, written, place
     )
-    if not few_classes and like is None:
-        shown = None if written is not None else len(labels["train"])
-        check_classes(place, names, num_images=shown)
+    report_similar(place, names)
     if like is not None or all(array.ndim == 2 for array in given.values()):
         tables = {split: array_table(array, place) for split, array in given.items()}
         # All columns stay: whoever made an array has chosen them.

@@ -213,17 +213,18 @@ def order_classes(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(different, key=lambda name: (len(digits[name]), digits[name], name)))
 
 
-def check_classes(place: str, names: Sequence[str], *, num_images: int | None) -> None:
-    """Refuse classes that no classifier can learn; warn of names that may be one class.
-
-    `num_images` is how many samples have these labels; `None` where the classes were listed.
-    """
+def refuse_classes(place: str, names: Sequence[str], samples: int) -> None:
+    """Refuse classes that no classifier can learn: one alone, or one for each sample."""
     if len(names) < 2:
         found = f"only {names[0]!r}" if names else "none"
         raise ValueError(f"{place}: expected at least two classes, got {found}")
-    if num_images is not None and len(names) >= max(num_images, 3):
-        found = f"{count(len(names), 'label')} ({few(names)}) of {count(num_images, 'sample')}"
+    if len(names) >= max(samples, 3):
+        found = f"{count(len(names), 'label')} ({few(names)}) of {count(samples, 'sample')}"
         raise ValueError(f"{place}: expected labels that samples share, got {found}")
+
+
+def report_similar(place: str, names: Iterable[str]) -> None:
+    """Warn of class names that may be one class."""
     spellings: dict[str, list[str]] = defaultdict(list)
     for name in names:
         spellings[" ".join(name.casefold().split())].append(name)

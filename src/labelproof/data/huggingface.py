@@ -26,7 +26,6 @@ def load_huggingface(
     label: str | None = None,
     on_error: OnError = "raise",
     short_side: int | None = None,
-    few_classes: bool = False,
 ) -> Dataset:
     """Read a Hugging Face dataset from the folder that `save_to_disk` wrote.
 
@@ -40,7 +39,6 @@ def load_huggingface(
         label: The column of labels; may be left out when only one holds classes.
         on_error: `"skip"` leaves out unreadable images and rows without a label, with a warning.
         short_side: As for [`load_folder`][labelproof.data.load_folder].
-        few_classes: Likewise.
 
     >>> load_huggingface(getfixture("tmp_path"))
     Traceback (most recent call last):
@@ -70,7 +68,7 @@ def load_huggingface(
             images = ArrowImages(rows, image, np.array(kept), split)
             splits[split] = LabelledFiles(images, [words[row] for row in kept])
     name = readable(root.name)
-    return dataset_from_files(name, splits, named, on_error, short_side, few_classes)
+    return dataset_from_files(name, splits, named, on_error, short_side)
 
 
 class ArrowImages(Sequence[Any]):

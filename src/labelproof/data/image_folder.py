@@ -18,7 +18,6 @@ def load_folder(
     *,
     on_error: OnError = "raise",
     short_side: int | None = None,
-    few_classes: bool = False,
 ) -> Dataset:
     """Read a folder that has a folder of images for each class.
 
@@ -32,7 +31,6 @@ def load_folder(
         on_error: For unreadable images: `"raise"` checks every header and raises, `"skip"` decodes
             everything once and leaves them out with a warning.
         short_side: Resize to this shorter side while decoding.
-        few_classes: Accept fewer than two classes, to measure on.
 
     Returns:
         A dataset whose images are decoded on access. Its labels count as not clean.
@@ -72,7 +70,7 @@ def load_folder(
         for split, classes in listed.items()
     }
     name = readable(Path(path).resolve().name)
-    return dataset_from_files(name, splits, None, on_error, short_side, few_classes)
+    return dataset_from_files(name, splits, None, on_error, short_side)
 
 
 def list_folder(

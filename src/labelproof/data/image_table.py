@@ -50,7 +50,6 @@ def load_image_table(
     *,
     on_error: OnError = "raise",
     short_side: int | None = None,
-    few_classes: bool = False,
     label: str | None = None,
     group: str | None = None,
 ) -> Dataset:
@@ -65,7 +64,6 @@ def load_image_table(
             image): `"raise"` raises and names the first few, `"skip"` leaves them out with a
             warning.
         short_side: As for [`load_folder`][labelproof.data.load_folder].
-        few_classes: Likewise.
         label: As for [`load_dataset`][labelproof.data.load_dataset].
         group: Likewise.
 
@@ -115,7 +113,7 @@ def load_image_table(
         )
         contents[split] = LabelledFiles(paths, labels, groups if group else None)
     name = readable(table_stem(path))
-    dataset = dataset_from_files(name, contents, None, on_error, short_side, few_classes)
+    dataset = dataset_from_files(name, contents, None, on_error, short_side)
     grouping = "" if group is None else group_checksum(contents["train"].groups or ())
     return replace(dataset, label=column, group=group, grouping=grouping)
 

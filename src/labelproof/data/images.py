@@ -20,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from labelproof.data.dataset import Dataset, Split, check_classes, order_classes
+from labelproof.data.dataset import Dataset, Split, order_classes, report_similar
 from labelproof.data.duplicates import report_duplicates
 from labelproof.data.notices import count, few, leave_out, notice, readable
 from labelproof.data.splits import joined_groups, splittable
@@ -356,7 +356,6 @@ def dataset_from_files(
     class_names: Sequence[str] | None,
     on_error: OnError,
     short_side: int | None,
-    few_classes: bool = False,
     statistics: Statistics | None = None,
 ) -> Dataset:
     """Open every file, then make a dataset that decodes them on access.
@@ -370,9 +369,7 @@ def dataset_from_files(
         raise ValueError(f"{name}: expected a split train with labels, got {few(list(splits))}")
     choose("on_error", on_error, get_args(OnError))
     names = class_names or order_classes(word for part in splits.values() for word in part.labels)
-    if not few_classes:
-        given = None if class_names else len(splits["train"].labels)
-        check_classes(name, names, num_images=given)
+    report_similar(name, names)
     opened = on_error != "later"
     copies = report_duplicates(name, splits) if opened and statistics is None else {}
     kept: dict[str, tuple[EncodedImages, Any, Any]] = {}

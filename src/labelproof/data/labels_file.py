@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from labelproof.data.dataset import Dataset, Split, check_classes
+from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import ImageFiles, sample_names, select_images
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.table import as_text, find_column, read_table, row_names
@@ -20,11 +20,7 @@ _CORRECTED = 1 / 3
 
 
 def relabel(
-    dataset: Dataset,
-    data: str | os.PathLike[str],
-    file: str | os.PathLike[str],
-    *,
-    few_classes: bool = False,
+    dataset: Dataset, data: str | os.PathLike[str], file: str | os.PathLike[str]
 ) -> Dataset:
     r"""Replace the labels of training samples by those of a file.
 
@@ -85,12 +81,10 @@ def relabel(
     labels[index[numbers >= 0]] = numbers[numbers >= 0]
     kept = np.ones(len(labels), dtype=np.bool_)
     kept[index[numbers < 0]] = False
-    if not few_classes:
-        left = set(labels[kept].tolist())
-        check_classes(place, [classes[label] for label in left], num_images=None)
-        if empty := [classes[label] for label in np.unique(before) if label not in left]:
-            number = count(len(empty), "class", "classes")
-            notice(f"{place}: {number} left without any training sample: {few(empty)}")
+    left = set(labels[kept].tolist())
+    if empty := [classes[label] for label in np.unique(before) if label not in left]:
+        number = count(len(empty), "class", "classes")
+        notice(f"{place}: {number} left without any training sample: {few(empty)}")
     left_out = tuple(name for name, stays in zip(names, kept.tolist(), strict=True) if not stays)
     split = select_samples(replace(dataset.train, labels=labels), np.flatnonzero(kept))
     return replace(

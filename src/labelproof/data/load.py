@@ -35,7 +35,6 @@ def load_dataset(
     decimal: str = ".",
     thousands: str | None = None,
     features: bool = True,
-    few_classes: bool = False,
 ) -> Dataset:
     """Read a dataset.
 
@@ -59,8 +58,6 @@ def load_dataset(
         decimal: The decimal point of numbers in a table's text.
         thousands: The separator of thousands in a table's text.
         features: Read a table's features; without them its rows have labels and names alone.
-        few_classes: Accept images of a single class, or of as many classes as there are images, to
-            measure on.
 
     >>> load_dataset("digits").image_shape
     (1, 8, 8)
@@ -72,11 +69,11 @@ def load_dataset(
         raise FileNotFoundError(f"labels: expected a file, got {labels}; label names a column")
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
     reading = Reading(label, labels, dropped, group, decimal, thousands, root)
-    dataset = _load(name_or_path, reading, on_error, features, few_classes)
+    dataset = _load(name_or_path, reading, on_error, features)
     if labels is None:
         return dataset
     data = name_or_path if isinstance(name_or_path, str | os.PathLike) else "table"
-    return relabel(dataset, data, labels, few_classes=few_classes)
+    return relabel(dataset, data, labels)
 
 
 @dataclass(frozen=True)
@@ -151,15 +148,13 @@ class Reading:
                 raise ValueError(f"{argument}: expected a table with a column {name!r}, got {what}")
 
 
-def _load(
-    source: TableSource, reading: Reading, on_error: OnError, features: bool, few_classes: bool
-) -> Dataset:
+def _load(source: TableSource, reading: Reading, on_error: OnError, features: bool) -> Dataset:
     if not isinstance(source, str | os.PathLike):
-        return _load_table(source, reading, on_error, features, few_classes)
+        return _load_table(source, reading, on_error, features)
     name, path = source if isinstance(source, str) else "", Path(source).expanduser()
     known, webvision = is_known(name), name == "webvision"
     if not known and path.is_file() and is_table(path):
-        return _load_table(path, reading, on_error, features, few_classes)
+        return _load_table(path, reading, on_error, features)
     reading.refuse_columns(source)
     if webvision:
         path = data_root(reading.root) / "webvision"
@@ -172,17 +167,17 @@ def _load(
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder")
     if path.suffix.lower() in ARRAYS:
-        return load_arrays(path, on_error=on_error, few_classes=few_classes)
+        return load_arrays(path, on_error=on_error)
     if not path.is_dir():
         expected = ", ".join((*ENDINGS, *ARRAYS))
         raise ValueError(f"{path}: expected a folder or a file that ends in {expected}")
     saved = (path / "dataset_dict.json").exists() or (path / "state.json").exists()
     load = load_huggingface if saved else load_folder
-    return load(path, on_error=on_error, few_classes=few_classes)
+    return load(path, on_error=on_error)
 
 
 def _load_table(
-    source: TableSource, reading: Reading, on_error: OnError, features: bool, few_classes: bool
+    source: TableSource, reading: Reading, on_error: OnError, features: bool
 ) -> Dataset:
     named = [name for name in (reading.label, reading.group) if name is not None]
     numbers: Any = {"decimal": reading.decimal, "thousands": reading.thousands}
@@ -192,5 +187,5 @@ def _load_table(
     dropped = {name.strip().casefold() for name in reading.drop}
     kept = table.drop(columns=[name for name in table.columns if name.casefold() in dropped])
     if features and "path" in table.attrs and image_column(kept, drop=named) is not None:
-        return load_image_table(kept, few_classes=few_classes, **options)
+        return load_image_table(kept, **options)
     return load_table(table, drop=reading.drop, features=features, **numbers, **options)

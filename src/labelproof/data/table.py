@@ -27,7 +27,7 @@ from labelproof.data.columns import (
     row_parts,
     text_codes,
 )
-from labelproof.data.dataset import Dataset, Split, check_classes, order_classes
+from labelproof.data.dataset import Dataset, Split, order_classes, report_similar
 from labelproof.data.duplicates import find_duplicate_rows, report_copies
 from labelproof.data.images import OnError
 from labelproof.data.notices import count, few, leave_out, notice, readable
@@ -451,7 +451,7 @@ def _check_labels(
     """Refuse labels that cannot be classes; warn of classes with hardly any rows."""
     counts = np.bincount(labels, minlength=len(names))
     classes = int((counts > 0).sum())
-    check_classes(f"{place}: column {column!r}", names, num_images=len(labels))
+    report_similar(f"{place}: column {column!r}", names)
     if not asked and are_numbers(names).all() and classes > 20 and len(labels) < 10 * classes:
         numbers = f"{column!r} has {classes:,} different numbers in {count(len(labels), 'row')}"
         raise ValueError(

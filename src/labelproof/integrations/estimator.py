@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from labelproof.data import Columns, Dataset, Split, hold_out
 from labelproof.data.arrays import as_images
-from labelproof.data.dataset import check_classes
+from labelproof.data.dataset import refuse_classes, report_similar
 from labelproof.data.notices import count, few
 from labelproof.data.splits import admit_groups
 from labelproof.data.table import NO_NAME
@@ -121,7 +121,8 @@ def admit_examples(
         together = admit_groups(np.asarray(groups), len(inputs))
     used = np.flatnonzero(weight > 0)
     names = [str(name) for name in classes[np.unique(indices[used])]]
-    check_classes(f"y ({count(len(used), 'sample')})", names, num_images=len(used))
+    refuse_classes(f"y ({count(len(used), 'sample')})", names, len(used))
+    report_similar("y", names)
     return Admitted(
         inputs if len(used) == len(inputs) else inputs[used],
         form,

@@ -158,7 +158,7 @@ def evaluate_run(
     # Before they are corrected: to a class of the run that these data do not have otherwise.
     dataset = dataset.in_classes(run.description.class_names)
     if labels is not None:
-        dataset = relabel(dataset, name or "table", labels, few_classes=True)
+        dataset = relabel(dataset, name or "table", labels)
     if given and split == "test" and "test" not in dataset.splits:
         split = "train"  # all there is in a file that was made to measure on
     choose(f"split (of {dataset.name}; --data names other data)", split, tuple(dataset.splits))
@@ -214,7 +214,7 @@ def _read(
         # An array with a label column is refused with all else that has no columns.
         if Path(data).suffix.lower() in ARRAYS and label is None:
             return load_arrays(data, on_error=on_error, like=like)
-    return load_dataset(data, root=root, on_error=on_error, label=label, few_classes=True)
+    return load_dataset(data, root=root, on_error=on_error, label=label)
 
 
 class TrainingData:

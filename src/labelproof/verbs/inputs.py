@@ -18,7 +18,7 @@ import torch.distributed
 
 from labelproof.audit.folder import AUDIT, RUNS, SETTINGS
 from labelproof.data.arrays import array_table, as_images, class_indices
-from labelproof.data.dataset import Dataset, Split, check_classes
+from labelproof.data.dataset import Dataset, Split, refuse_classes
 from labelproof.data.images import ImageFiles, OnError, channel_statistics
 from labelproof.data.load import Reading
 from labelproof.data.notices import few, readable
@@ -136,6 +136,8 @@ class Request:
         with self.reporter.reading():
             dataset = read_data(self.data, self.reading, on_error=self.on_error)
         self.reading = self.reading.found_in(dataset)
+        used = [dataset.class_names[label] for label in np.unique(dataset.train.labels)]
+        refuse_classes(dataset.name, used, len(dataset.train))
         return dataset
 
     def asked(self, configuration: Configuration, **more: Any) -> dict[str, Any]:
@@ -202,7 +204,6 @@ def _image_dataset(inputs: Any, labels: Any) -> Dataset:
     names, numbers = class_indices({"train": labels}, None, "y")
     if len(images) != len(labels):
         raise ValueError(f"y: expected a label for each of {len(images):,}, got {len(labels):,}")
-    check_classes("y", names, num_images=len(images))
     mean, std = channel_statistics(images)
     split = Split(images, numbers["train"])
     return Dataset("arrays", {"train": split}, names, mean, std, clean=False)
