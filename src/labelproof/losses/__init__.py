@@ -34,10 +34,7 @@ from labelproof.losses.penalty import (
     sparse_rate,
 )
 from labelproof.losses.sparse import SparseParts, SparseRegularized
-from labelproof.losses.symmetric import (
-    ReverseCrossEntropy,
-    SymmetricCrossEntropy,
-)
+from labelproof.losses.symmetric import ReverseCrossEntropy, SymmetricCrossEntropy
 from labelproof.losses.text import LossSyntaxError, format_loss, parse_loss
 
 __all__ = [

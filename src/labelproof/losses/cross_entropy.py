@@ -10,12 +10,7 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from labelproof.losses.base import LossSettings, PointwiseLoss
-from labelproof.losses.numerics import (
-    LOG_ZERO,
-    check_clamp,
-    clamp_log_probability,
-    complement,
-)
+from labelproof.losses.numerics import LOG_ZERO, check_clamp, clamp_log_probability, complement
 from labelproof.ranges import flag, whole, within
 
 

@@ -76,11 +76,7 @@ class NegativeLearning(Loss):
 
 
 def draw_complementary(
-    target: Tensor,
-    num_classes: int,
-    *,
-    samples: int = 1,
-    generator: torch.Generator | None = None,
+    target: Tensor, num_classes: int, *, samples: int = 1, generator: torch.Generator | None = None
 ) -> Tensor:
     """Draw labels uniformly from those other than the target.
 

@@ -51,10 +51,7 @@ class OwnLossError(LossSyntaxError):
 
 
 def parse_loss(
-    text: str,
-    *,
-    losses: Mapping[str, type[Loss]] | None = None,
-    **settings: Unpack[LossSettings],
+    text: str, *, losses: Mapping[str, type[Loss]] | None = None, **settings: Unpack[LossSettings]
 ) -> Loss:
     """Build the loss that `text` describes.
 

@@ -40,10 +40,7 @@ class Examples:
 
 
 def choose_examples(
-    configuration: Configuration,
-    dataset: Dataset,
-    *,
-    human: str | os.PathLike[str] | None = None,
+    configuration: Configuration, dataset: Dataset, *, human: str | os.PathLike[str] | None = None
 ) -> Examples:
     """Apply a configuration's imbalance, label noise and validation split to a dataset.
 
@@ -80,11 +77,7 @@ def choose_examples(
     if configuration.validation:
         seed = derive_seed(configuration.seed, "validation", 0)
         used, held = hold_out(
-            given,
-            configuration.validation,
-            seed=seed,
-            indices=used,
-            groups=dataset.train.groups,
+            given, configuration.validation, seed=seed, indices=used, groups=dataset.train.groups
         )
         if not len(held):
             raise ValueError(

@@ -90,10 +90,7 @@ def choose_device(name: str = "auto") -> torch.device:
 
 
 def choose_execution(
-    device: str = "auto",
-    *,
-    compile: bool | None = None,
-    workers: int | None = None,
+    device: str = "auto", *, compile: bool | None = None, workers: int | None = None
 ) -> Execution:
     """Choose how to run on a device; on CUDA, compiled and recorded by default.
 

@@ -24,17 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from labelproof.training import files
+from labelproof.training import files, provenance
 from labelproof.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from labelproof.training.configuration import Configuration
-from labelproof.training.provenance import (
-    BEGUN_ON,
-    MODEL,
-    Description,
-    note_data,
-    read_description,
-    write_description,
-)
 from labelproof.training.record import RECORD, RunRecord, read_record
 from labelproof.training.trainer import Trainer
 
@@ -46,7 +38,8 @@ ATTEMPTS = "fit.json"
 SEARCH = "tuning.json"
 """The search for a loss."""
 
-_FILES = (RECORD, PREDICTIONS, METRICS, TIMING, BEGUN_ON, MODEL, ATTEMPTS, SEARCH)
+_NOTES = (provenance.BEGUN_ON, provenance.MODEL, ATTEMPTS, SEARCH)
+_FILES = (RECORD, PREDICTIONS, METRICS, TIMING, *_NOTES)
 _FOLDERS = ("checkpoint", "tensorboard")
 
 
@@ -117,9 +110,9 @@ class RunFolder:
             self._write_lines(TIMING, history.timing)
         return history
 
-    def start(self, description: Description) -> None:
+    def start(self, description: provenance.Description) -> None:
         """Begin anew: what is trained, and empty files of metrics."""
-        write_description(self.path, description)
+        provenance.write_description(self.path, description)
         self._write_lines(METRICS, [])
         self._write_lines(TIMING, [])
 
@@ -157,7 +150,7 @@ class RunFolder:
 
     def write(
         self,
-        description: Description,
+        description: provenance.Description,
         weights: dict[str, Tensor],
         history: History,
         record: RunRecord,
@@ -167,7 +160,7 @@ class RunFolder:
         values = {"configuration": record.configuration, "epoch": len(history.metrics), "step": 0}
         with owning(self.path):
             self.start(description)
-            note_data(self.path, record.data["fingerprint"])
+            provenance.note_data(self.path, record.data["fingerprint"])
             for metrics, timing in zip(history.metrics, history.timing, strict=True):
                 self.add(metrics, timing)
             self.save(Checkpoint(weights, {}, values), history)
@@ -277,7 +270,7 @@ def check_removable(folder: Path) -> None:
         if {name for name in names if not files.is_litter(name)} <= known:
             return
     try:
-        read_description(folder)
+        provenance.read_description(folder)
     except (OSError, ValueError):
         raise ValueError(
             f"{folder}: not the folder of a run, so nothing in it is removed; choose another one"

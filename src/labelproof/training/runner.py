@@ -90,9 +90,7 @@ class ActiveRun:
         self.over = False
 
     def start(
-        self,
-        load: Callable[[Configuration], Examples],
-        resident: dict[str, DeviceInputs],
+        self, load: Callable[[Configuration], Examples], resident: dict[str, DeviceInputs]
     ) -> Iterator[Event]:
         """Load, prepare, and restore the last checkpoint.
 

@@ -19,17 +19,9 @@ from labelproof.losses import Loss, parse_loss
 from labelproof.models.network import Network
 from labelproof.models.text import make_network
 from labelproof.seeds import derive_seed
-from labelproof.training import metrics
+from labelproof.training import batches, metrics
 from labelproof.training.algorithms import make_algorithm
 from labelproof.training.augmentation import parse_augmentation
-from labelproof.training.batches import (
-    DeviceInputs,
-    EpochPlan,
-    Labels,
-    Share,
-    generator_for,
-    plan_epoch,
-)
 from labelproof.training.checkpoint import Checkpoint, refuse_misfit
 from labelproof.training.configuration import Configuration
 from labelproof.training.distributed import share_gradients, sum_tally, take_from_first
@@ -54,7 +46,7 @@ def make_networks(
             configuration.network,
             num_classes=len(description.class_names),
             input_shape=description.input_shape,
-            generator=generator_for(configuration.seed, f"network {index}"),
+            generator=batches.generator_for(configuration.seed, f"network {index}"),
         )
         network = network.to(device)
         network = network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
@@ -86,7 +78,7 @@ class Trainer:
         self,
         configuration: Configuration,
         examples: Examples,
-        images: DeviceInputs,
+        images: batches.DeviceInputs,
         execution: Execution,
         *,
         loss: Loss | None = None,
@@ -111,7 +103,7 @@ class Trainer:
             self.stream.wait_stream(torch.cuda.current_stream(device))
         with self._on_stream():
             self._build(precision, loss or parse_loss(configuration.loss))
-        self._plan: EpochPlan | None = None
+        self._plan: batches.EpochPlan | None = None
 
     def _build(self, precision: str, loss: Loss) -> None:
         configuration, execution, examples = self.configuration, self.execution, self.examples
@@ -150,7 +142,8 @@ class Trainer:
 
         given = bring(examples.given)
         clean = given if examples.clean is None else bring(examples.clean)
-        labels = Labels(given, clean, None if examples.weight is None else bring(examples.weight))
+        weight = None if examples.weight is None else bring(examples.weight)
+        labels = batches.Labels(given, clean, weight)
         self.feed = self.images.feed(
             parse_augmentation(configuration.augmentation),
             labels,
@@ -376,12 +369,12 @@ class Trainer:
         if self.stream is not None:
             self.stream.synchronize()
 
-    def _step(self, share: Share) -> None:
+    def _step(self, share: batches.Share) -> None:
         full = share.whole == self.configuration.batch_size
         (self.fast if full else self.plain)(share)
 
-    def _plan_epoch(self, epoch: int) -> EpochPlan:
-        return plan_epoch(
+    def _plan_epoch(self, epoch: int) -> batches.EpochPlan:
+        return batches.plan_epoch(
             self.examples.used,
             epoch,
             seed=self.configuration.seed,
