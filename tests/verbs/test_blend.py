@@ -158,7 +158,7 @@ def test_killed_before_its_record_it_starts_anew(
 
     shutil.copy(made / "plants.csv", tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(run_folder, "write_text", kill)
+        patch.setattr(run_folder.files, "write_text", kill)
         with pytest.raises(KeyboardInterrupt):
             labelproof.fit(tmp_path / "plants.csv", "kind", output=tmp_path / "run")
     assert (tmp_path / "run" / "model.json").exists()

@@ -1,8 +1,8 @@
 r"""Classifiers chosen, blended and calibrated by the noisy labels alone.
 
 1. Every candidate predicts rows that it was not trained on.
-2. Candidates are blended, one after another, as long as the blend predicts the given labels of
-   those rows better: as long as their mean log loss falls.
+2. Candidates are blended with the weights by which the blend predicts the given labels of those
+   rows best: with the least mean log loss.
 3. The noise model of the audit finds the temperature and the transition matrix \(T\) that explain
    the given labels best by the blend. The temperature calibrates the blend for the true labels.
 4. A blend that has learned mistakes predicts them. Where the labels of samples beyond doubt show
@@ -14,7 +14,7 @@ posterior of each row's true class as soft labels: in proportion to \(q_j(x)\, T
 given label \(k\), by Bayes' rule. Soft labels are kept if they predict held-out labels no worse.
 
 Reference:
-    Caruana et al., "Ensemble selection from libraries of models", ICML 2004.
+    Smyth and Wolpert, "Linearly combining density estimators via stacking", Machine Learning 1999.
 """
 
 from __future__ import annotations
@@ -54,11 +54,9 @@ _KEPT = 0.03
 _FEWEST_OF_CLASS = 5
 """Likewise for the labels of one class: a model that has seen two rows of a class rarely predicts
 it, and would take all of its labels for wrong."""
-_FIRST = 5
-"""Candidates that a blend starts with, the best ones: fewer follow chance."""
-_STEPS = 20
-_MEMBERS = 5
-"""Candidates in a blend at most; each is trained again."""
+_STEPS = 200
+_NEGLIGIBLE = 0.05
+"""Weight below which a candidate is left out of a blend, since each in it is trained again."""
 _MOST_TREES = 600
 _SMALL = 5_000
 """Rows up to which matrix products are not worth threads."""
@@ -365,23 +363,18 @@ def _agreement(table: Floats, given: NDArray[np.int64], share: Floats) -> float:
 def _blend(
     told: dict[tuple[int, int], Told], given: NDArray[np.int64], share: Floats
 ) -> dict[tuple[int, int], float]:
-    """The weight of each variant in the blend; with replacement, so that some count repeatedly."""
-    keys = list(told)
+    """The weight of each variant in the blend, by expectation maximisation.
+
+    It begins with equal weights and ends early: few labels say little about which is best.
+    """
     # Of each variant the probability of the given label is all that its log loss needs.
-    chances = np.stack([told[key].table[np.arange(len(given)), given] for key in keys])
-    counts = np.zeros(len(keys))
-    alone = -np.log(chances) @ share
-    counts[np.argsort(alone, kind="stable")[:_FIRST]] = 1
-    loss = -float(np.log(counts @ chances / counts.sum()) @ share)
-    while counts.sum() < _STEPS:
-        after = -np.log((counts @ chances + chances) / (counts.sum() + 1)) @ share
-        if after.min() >= loss - 1e-6:
-            break
-        loss = float(after.min())
-        counts[after.argmin()] += 1
-    counts[np.argsort(-counts, kind="stable")[_MEMBERS:]] = 0
-    counts /= counts.sum()
-    return {key: float(weight) for key, weight in zip(keys, counts, strict=True) if weight}
+    chances = np.stack([each.table[np.arange(len(given)), given] for each in told.values()])
+    weights = np.full(len(chances), 1 / len(chances))
+    for _ in range(_STEPS):
+        weights *= chances @ (share / (weights @ chances))
+    weights[weights < min(_NEGLIGIBLE, weights.max())] = 0.0
+    weights /= weights.sum()
+    return {key: float(weight) for key, weight in zip(told, weights, strict=True) if weight}
 
 
 def _border(told: Floats, given: NDArray[np.int64]) -> Floats:
