@@ -126,3 +126,16 @@ def test_the_same_data_and_labels_at_another_place_are_the_same(tmp_path: Path) 
         said = f"holds an audit with other settings .{next(iter(other))}"
         with pytest.raises(ValueError, match=said):
             go_on(tmp_path, moved | other, "ce", kind="an audit")
+
+
+def test_a_second_folder_of_images_with_equal_names_is_not_the_first_one(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    asked = {"data": str(first), "fingerprint": "27d1"}
+    Attempts(asked, "ce").write(tmp_path)
+    second.mkdir()
+    with pytest.raises(ValueError, match=r"other settings \(data"):
+        go_on(tmp_path, asked | {"data": str(second)}, "ce")
+    assert go_on(tmp_path, asked | {"data": f"{first}/"}, "ce").asked == asked
+    first.rmdir()  # it was moved
+    assert go_on(tmp_path, asked | {"data": str(second)}, "ce").asked == asked

@@ -203,7 +203,7 @@ class Audit:
         write_text(folder / AUDIT, json.dumps(values, indent=1) + "\n")
 
     @classmethod
-    def read(cls, folder: Path) -> Audit:
+    def read(cls, folder: str | os.PathLike[str]) -> Audit:
         """What `write` wrote.
 
         Raises:
@@ -211,6 +211,7 @@ class Audit:
             LaterFormatError: A later version of labelproof wrote it.
             ValueError: Its files are damaged.
         """
+        folder = Path(folder)
         path = folder / AUDIT
         if not path.exists():
             raise _no_audit(folder)

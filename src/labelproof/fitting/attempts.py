@@ -85,12 +85,7 @@ def go_on(
     if "fingerprint" in different:
         raise OtherDataError(folder, data=kept.asked.get("data"), kind=kind)
     if kept.asked.get("fingerprint") is not None and "fingerprint" in asked:
-        # By their fingerprint the data are the same, wherever they lie now.
-        different = [
-            name
-            for name in different
-            if not (_is_path(name, kept.asked[name]) and _is_path(name, asked[name]))
-        ]
+        different = [name for name in different if not _moved(name, kept, asked[name])]
     if different:
         told = ", ".join(f"{name} {kept.asked.get(name)!r}" for name in different)
         raise ValueError(
@@ -100,9 +95,18 @@ def go_on(
     return kept
 
 
-def _is_path(name: str, value: object) -> bool:
-    """Whether a setting only says where something lies; some noise goes by a dataset's name."""
-    return name in ("data", "labels") and isinstance(value, str) and not is_known(value)
+def _moved(name: str, kept: Attempts, now: object) -> bool:
+    """Whether a setting only says where data lie that by their fingerprint are the same."""
+    before = kept.asked[name]
+    # A dataset's name is more than a place: some noise goes by it.
+    if name not in ("data", "labels") or any(
+        not isinstance(value, str) or is_known(value) for value in (before, now)
+    ):
+        return False
+    # Images are known by their names and sizes: beside a folder that is still there, another one
+    # may have the like.
+    earlier = Path(kept.places.get(name, {}).get("path", before)).expanduser()
+    return not earlier.is_dir() or earlier.samefile(Path(str(now)).expanduser())
 
 
 def train_robustly(
