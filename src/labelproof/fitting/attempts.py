@@ -98,15 +98,14 @@ def go_on(
 def _moved(name: str, kept: Attempts, now: object) -> bool:
     """Whether a setting only says where data lie that by their fingerprint are the same."""
     before = kept.asked[name]
-    # A dataset's name is more than a place: some noise goes by it.
-    if name not in ("data", "labels") or any(
-        not isinstance(value, str) or is_known(value) for value in (before, now)
-    ):
+    if name not in ("data", "labels") or not (isinstance(before, str) and isinstance(now, str)):
+        return False
+    if is_known(before) or is_known(now):  # a name is more than a place: some noise goes by it
         return False
     # Images are known by their names and sizes: beside a folder that is still there, another one
     # may have the like.
     earlier = Path(kept.places.get(name, {}).get("path", before)).expanduser()
-    return not earlier.is_dir() or earlier.samefile(Path(str(now)).expanduser())
+    return not earlier.is_dir() or earlier.samefile(Path(now).expanduser())
 
 
 def train_robustly(
