@@ -153,6 +153,17 @@ def test_a_command_takes_the_arguments_of_its_verb() -> None:
     )
 
 
+def test_fit_says_that_it_reads_before_numpy_and_torch_are_imported() -> None:
+    # Who is stopped by the import of numpy has shown what came before.
+    terminal, end = os.openpty()
+    done = python(
+        STOPPED, "fit", "my table.csv", "--label", "numpy", stdout=end, preexec_fn=listening
+    )
+    assert (done.returncode, os.read(terminal, 1000)) == (130, b"Reading the data ...")
+    os.close(terminal)
+    os.close(end)
+
+
 def test_a_result_that_no_one_reads_ends_the_command_without_a_traceback() -> None:
     reader, writer = os.pipe()
     os.close(reader)

@@ -45,7 +45,7 @@ def fit(
         output: The run's folder; by default DATA-fit, or DATA-LABELS-fit.
         dry_run: Train nothing; print the recipe as a file that 'labelproof train' reads.
     """
-    with loading():
+    with loading("Reading the data ..."):
         from labelproof.cli.console import carry_out, terminal
         from labelproof.verbs.fit import FitPlan
         from labelproof.verbs.summaries import stem_of

@@ -41,13 +41,17 @@ def run() -> None:
 
 
 @contextmanager
-def loading() -> Iterator[None]:
-    """Inside, modules are imported.
+def loading(words: str = "") -> Iterator[None]:
+    """Inside, modules are imported; a terminal shows the words until they are.
 
-    No garbage is looked for among them, now or ever, which is a second of the start. Ctrl-C ends it
-    at once and without a word, for nothing is begun yet; an exception in the middle of an import
-    might be taken by some library for a failure of its own.
+    Torch takes seconds: without a word, people think that nothing happens. No garbage is looked for
+    among modules, now or ever, which is a second of the start. Ctrl-C ends it at once and without a
+    word, for nothing is begun yet; an exception in the middle of an import might be taken by some
+    library for a failure of its own.
     """
+    shown = words and sys.stdout.isatty()
+    if shown:
+        print(words, end="", flush=True)
     before = signal.getsignal(signal.SIGINT)
     # Who ignores Ctrl-C, as a job in the background does, or has an answer to it, keeps that.
     taken = before is signal.default_int_handler
@@ -61,3 +65,5 @@ def loading() -> Iterator[None]:
         gc.enable()
         if taken:
             signal.signal(signal.SIGINT, before)
+        if shown:
+            print("\r\x1b[2K", end="", flush=True)
