@@ -177,42 +177,32 @@ def parse_form(
         ...
     ValueError: noise: expected none or pair:RATE, got 'par:0.2'; did you mean 'pair'?
     """
-    given = [part.strip() for part in _admit(text, what).lower().split(":")]
+    given = re.sub(r"\s*:\s*", ":", _admit(text, what).strip().lower())
+    words = words or {}
     for form in forms:
-        values = _match(form.split(":"), given, words or {})
+        values = _match(form, given, words)
         if values is not None:
             return form, values
     kinds = [form.partition(":")[0] for form in forms]
     *others, last = forms
-    choices = "".join(
-        f", with {name} one of {', '.join(each)}" for name, each in (words or {}).items()
-    )
-    hint = "" if given[0] in kinds else suggest(given[0], kinds)
+    choices = "".join(f", with {name} one of {', '.join(each)}" for name, each in words.items())
+    kind = given.partition(":")[0]
+    hint = "" if kind in kinds else suggest(kind, kinds)
     shown = text if len(text) <= 80 else f"{text[:80]}..."
     expected = f"{', '.join(others)} or {last}{choices}"
     raise ValueError(f"{what}: expected {expected}, got {shown!r}{hint}")
 
 
-def _match(
-    form: list[str], given: list[str], words: Mapping[str, Collection[str]]
-) -> dict[str, Any] | None:
-    if len(form) != len(given):
+def _match(form: str, given: str, words: Mapping[str, Collection[str]]) -> dict[str, Any] | None:
+    found = re.fullmatch(re.sub(r"\b([A-Z]+)\b", r"(?P<\1>[^:]+)", form), given)
+    if found is None:
         return None
-    values: dict[str, Any] = {}
-    for name, value in zip(form, given, strict=True):
-        if not name.isupper():
-            if value != name:
-                return None
-        elif name in words:
-            if value not in words[name]:
-                return None
-            values[name] = value
-        else:
-            try:
-                values[name] = float(value)
-            except ValueError:
-                return None
-    return values
+    values: dict[str, Any] = found.groupdict()
+    try:
+        values |= {name: float(value) for name, value in values.items() if name not in words}
+    except ValueError:
+        return None
+    return values if all(values[name] in words[name] for name in values.keys() & words) else None
 
 
 def format_value(value: object) -> str:

@@ -236,8 +236,7 @@ def test_archives_and_tables_name_their_columns(tmp_path: Path) -> None:
     FRAME.to_parquet(tmp_path / "p.parquet")
     np.save(tmp_path / "p.npy", TABLE)
     assert match_predictions(tmp_path / "p.npz", WORDS).class_names == ("cat", "bee", "ant")
-    with pytest.warns(DataWarning, match="1 column without a name left out"):
-        np.testing.assert_allclose(match_predictions(tmp_path / "p.csv", WORDS)[0], TABLE)
+    np.testing.assert_allclose(match_predictions(tmp_path / "p.csv", WORDS)[0], TABLE)
     np.testing.assert_array_equal(match_predictions(tmp_path / "p.parquet", WORDS)[0], TABLE)
     assert isinstance(match_predictions(tmp_path / "p.npy", WORDS)[0], np.memmap)
     np.savez(tmp_path / "p.npz", a=GOOD, b=GOOD)

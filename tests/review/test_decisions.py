@@ -119,17 +119,6 @@ def test_a_writer_killed_in_the_middle_leaves_the_decisions_before(path: Path) -
         assert standing(decisions) == {"a": "cat"}
 
 
-def test_what_makes_no_sense_is_refused(decisions: Decisions) -> None:
-    for name, choice, label in (
-        ("choice", "maybe", "cat"),
-        ("label", "unsure", "cat"),
-        ("label", "keep", None),
-    ):
-        with pytest.raises(ValueError, match=f"^{name}: expected"):
-            decisions.decide("a", "cat", choice, label)
-    assert decisions.history() == []
-
-
 def test_files_that_are_something_else_are_named(path: Path) -> None:
     path.mkdir()
     with pytest.raises(OSError, match=r"review\.sqlite: decisions cannot be kept there"):

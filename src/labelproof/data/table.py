@@ -190,33 +190,29 @@ def _read_csv(
     head: Any = pd.read_csv(
         BytesIO(content), header=None, dtype=str, nrows=1, **{**options, "on_bad_lines": "skip"}
     )
-    names = [str(name).strip() for name in head.iloc[0]]
+    names = [str(name).strip() or f"Unnamed: {at}" for at, name in enumerate(head.iloc[0])]
     _check_names(names, place)
     if are_numbers(names).mean() > 0.5 and any("." in name for name in names):
         raise ValueError(f"expected the names of the columns in the first line, got {few(names)}")
-    columns = [name or f"unnamed {index}" for index, name in enumerate(names)]
-    words = [name for name in columns if name.casefold() in text]
+    words = [name for name in names if name.casefold() in text]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         table = pd.read_csv(
             BytesIO(content),
             header=0,
-            names=columns,
+            names=names,
             index_col=False,
             dtype=dict.fromkeys(words, str),
-            na_values={name: NO_NAME if name in words else MISSING for name in names if name},
+            na_values={name: NO_NAME if name in words else MISSING for name in names},
             skip_blank_lines=False,
             low_memory=False,
             **options,
         )
     told = " ".join(str(each.message) for each in caught)
     if "Length of header" in told:
-        raise ValueError(f"expected {count(len(columns), 'cell')} a line, got more")
+        raise ValueError(f"expected {count(len(names), 'cell')} a line, got more")
     if bad := re.findall(r"line (\d+):", told):
         notice(f"{place}: {count(len(bad), 'line')} with too many cells left out: {few(bad)}")
-    if "" in names:
-        notice(f"{place}: {count(names.count(''), 'column')} without a name left out")
-        table = table.loc[:, [name != "" for name in names]]
     # A line break in a cell and a line left out would shift the lines below: then rows are counted.
     lines = content.count(b"\n") + (not content.endswith(b"\n"))
     by_line = lines == blank + 1 + len(table)

@@ -139,9 +139,6 @@ class Decisions:
             choice: One of `CHOICES`.
             label: The class it is to have; `None` for one that is left open.
         """
-        choose("choice", choice, CHOICES)
-        if (label is None) != (choice == "unsure"):
-            raise ValueError(f"label: expected a class, and none for 'unsure', got {label!r}")
         with self._writing():
             return self._add(sample, given, choice, label)
 

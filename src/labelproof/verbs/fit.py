@@ -36,7 +36,7 @@ from labelproof.verbs.inputs import (
 from labelproof.verbs.progress import Callback, Reporter
 from labelproof.verbs.run import Run, ask_run, load_run
 from labelproof.verbs.summaries import describe_fit, describe_start, format_settings
-from labelproof.verbs.train import StoppedError, follow
+from labelproof.verbs.train import follow
 from labelproof.verbs.tune import search
 
 
@@ -230,7 +230,7 @@ class FitPlan:
     ) -> Configuration:
         """The same with the setting that agrees best with labels that are held out."""
         with owning(self.folder):
-            found = search(
+            return search(
                 prepared,
                 configuration,
                 trials=self.trials or DEFAULT_TRIALS,
@@ -238,11 +238,7 @@ class FitPlan:
                 execution=self.request.execution,
                 stop=stop,
                 reporter=self.reporter,
-            )
-        if found.stopped:
-            kept = f"Stopped; the same command resumes from {self.folder}."
-            raise StoppedError(kept, stop.exit_code)
-        return found.configuration
+            ).configuration
 
     def _audit(self, prepared: Dataset) -> Audit:
         """Ask the run that was trained which of its labels are wrong, and keep the answer."""

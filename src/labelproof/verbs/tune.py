@@ -122,9 +122,6 @@ def tune(
         )
     if found.best is not None and request.named:
         reporter.say(f"Next: {next_command(found, settings, request.reading)}")
-    if found.stopped:
-        kept = "" if file is None else f"; the same command resumes from {file}"
-        raise StoppedError(f"Stopped{kept}.", stop.exit_code)
     return found
 
 
@@ -134,10 +131,12 @@ def search(
     *,
     trials: int,
     folds: int | str = "auto",
+    file: Path | None,
+    stop: StopRequest,
     reporter: Reporter,
     **options: Any,
 ) -> Search:
-    """Search for a loss, report how it comes along, and say what was chosen."""
+    """Search for a loss, report how it comes along, and say what was chosen, unless stopped."""
     runs = trials * count_folds(folds, len(dataset.train))
     epochs = runs * configuration.epochs
     with reporter.display(runs=max(runs, 2), epochs=epochs, aside=True) as display:
@@ -146,10 +145,15 @@ def search(
             configuration,
             trials=trials,
             folds=folds,
+            file=file,
+            stop=stop,
             on_event=lambda event: _show(display, event),
             **options,
         )
     reporter.say(describe(found, num_classes=dataset.num_classes))
+    if found.stopped:
+        kept = "" if file is None else f"; the same command resumes from {file}"
+        raise StoppedError(f"Stopped{kept}.", stop.exit_code)
     return found
 
 
