@@ -1,6 +1,5 @@
 """Losses of the user's own, in the commands that take a loss."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -8,13 +7,8 @@ from made_losses import HEAD, TABLE, TAYLOR
 from made_records import write_tiny_mnist
 from trained import labelproof, labelproof_to_its_end, succeed, train_digits
 
-from labelproof.data.load import Reading
 from labelproof.experiments.records import RecordStore
-from labelproof.losses.names import LOSS_FILES
-from labelproof.training.configuration import Configuration
-from labelproof.tuning.search import Search
 from labelproof.verbs.run import load_run
-from labelproof.verbs.tune import next_command
 
 CODE = "\n".join([HEAD, TAYLOR, TABLE])
 
@@ -57,17 +51,6 @@ def test_it_joins_a_table_by_being_named(tmp_path: Path, mine: Path) -> None:
     assert "2 runs, 1 with a record" in bench(changed, "--dry-run")
     losses = [record.configuration["loss"] for record in RecordStore(tmp_path / "records")]
     assert sorted(loss.partition("@")[0] for loss in losses) == ["ce", "series"]
-
-
-def test_the_command_after_a_search_names_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    own, plain = (
-        Search(Configuration.recorded({"data": "photos", "loss": loss}), (), None)
-        for loss in ("mine@0a1b2c", "ce")
-    )
-    monkeypatch.setenv(LOSS_FILES, os.pathsep.join(["my losses.py", "more.py"]))
-    named = next_command(own, {}, Reading())
-    assert named.endswith("--loss mine@0a1b2c --loss-file 'my losses.py' --loss-file more.py")
-    assert "--loss-file" not in next_command(plain, {}, Reading())
 
 
 def test_losses_lists_it_and_checks_what_is_written_with_it(mine: Path) -> None:

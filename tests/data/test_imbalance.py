@@ -54,23 +54,19 @@ def test_bad_arguments_are_named() -> None:
                 Imbalance(kind, factor).keep(labels, seed=0)
 
 
-@settings(derandomize=True, deadline=None)
-@given(
-    st.one_of(
-        st.just(Imbalance("none")),
-        st.builds(Imbalance, st.sampled_from(["long-tailed", "step"]), st.floats(1e-9, 1)),
-    )
-)
-def test_an_imbalance_prints_as_the_text_it_is_read_from(imbalance: Imbalance) -> None:
-    assert parse_imbalance(str(imbalance)) == imbalance
-
-
 def test_imbalance_texts_have_one_form() -> None:
     for text, canonical in {" None ": "none", "STEP:.10": "step:0.1", "step:1.0": "step:1"}.items():
         assert str(parse_imbalance(text)) == canonical
+        assert parse_imbalance(canonical) == parse_imbalance(text)
     for text in (
-        *("", "step", "none:0.1", "step:a", "step:0.1:0.2"),
-        *("step:0", "step:1.5", "step:nan"),
+        "",
+        "step",
+        "none:0.1",
+        "step:a",
+        "step:0.1:0.2",
+        "step:0",
+        "step:1.5",
+        "step:nan",
     ):
         with pytest.raises(ValueError, match=r"^imbalance(: expected none, | factor: )"):
             parse_imbalance(text)

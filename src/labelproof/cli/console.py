@@ -18,9 +18,6 @@ DIVERGED, OUT_OF_MEMORY = 3, 4
 TIME_IS_UP = 75
 """Try again later: the system's `EX_TEMPFAIL`."""
 
-_LENIENT = ("fit", "audit", "tune")
-"""Commands that have --strict where others have --skip-unreadable."""
-
 
 def warn(text: str) -> None:
     """Print a warning on stderr."""
@@ -33,17 +30,14 @@ def show_page(console: Console, page: Path, *, opened: bool) -> None:
     say(console, f"{'Opened' if shown else 'Page:'} {page}")
 
 
-def for_flags(message: str, *, command: str = "") -> str:
+def for_flags(message: str) -> str:
     """Rewrite a message of the library for the command line: flags instead of arguments.
 
-    >>> for_flags("mend them, or leave them out with on_error='skip'")
-    'mend them, or leave them out with --skip-unreadable'
-    >>> for_flags("mend them, or leave them out with on_error='skip'", command="fit")
-    'mend them, or leave them out with the default, which is without --strict'
+    >>> for_flags("fix them, or use on_error='skip'")
+    'fix them, or use --skip-unreadable, or no --strict'
     """
-    lenient = command in _LENIENT
-    skipped = "the default, which is without --strict" if lenient else "--skip-unreadable"
-    return message.replace("on_error='skip'", skipped).replace(" (label=)", "")
+    flags = "--skip-unreadable, or no --strict"
+    return message.replace("on_error='skip'", flags).replace(" (label=)", "")
 
 
 @contextmanager

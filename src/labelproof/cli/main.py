@@ -35,8 +35,7 @@ def run() -> None:
         if not isinstance(error, (ValueError, OSError, ImportError, LaterFormatError)):
             raise
 
-        message = for_flags(str(error), command=next(iter(sys.argv[1:]), ""))
-        typer.secho(f"error: {message}", fg="red", err=True)
+        typer.secho(f"error: {for_flags(str(error))}", fg="red", err=True)
         sys.exit(2)
 
 

@@ -222,10 +222,6 @@ def _make_known(files: Sequence[Path]) -> None:
         known_losses()  # a mistake in a file is told before anything is begun
 
 
-_MOST = 1000
-"""More seeds than this are probably a typing mistake."""
-
-
 def parse_seeds(text: str) -> list[int]:
     """Read seeds.
 
@@ -245,7 +241,7 @@ def parse_seeds(text: str) -> list[int]:
         low, high = map(int, bounds.groups()) if bounds else (-1, -1)
         if part.strip().isdecimal():
             low = high = int(part)
-        if not 0 <= low <= high < low + _MOST or not set(seeds).isdisjoint(range(low, high + 1)):
+        if not 0 <= low <= high or not set(seeds).isdisjoint(range(low, high + 1)):
             raise ValueError(
                 f"seeds: expected different numbers, such as 1,2,3 or 1-3, got {text!r}"
             )

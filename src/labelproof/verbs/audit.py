@@ -239,11 +239,7 @@ class AuditPlan:
 
     def check(self) -> None:
         """Leave alone what took hours to train."""
-        try:
-            trained = (self.folder / SETTINGS).exists() or Audit.read(self.folder).trained
-        except (OSError, ValueError):
-            trained = False
-        if trained and not self.fresh:
+        if (self.folder / SETTINGS).exists() and not self.fresh:
             raise ValueError(f"{self.folder} holds an audit that was trained; {_INSTEAD}")
 
     def preview(self) -> None:

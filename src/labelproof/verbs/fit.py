@@ -107,11 +107,6 @@ class FitPlan:
             lines.append(format_settings(self.configuration))
             if beside := self.request.reading.flags():
                 lines.append(f"# and on the command line: {shlex.join(beside)}")
-            try:
-                if not self.fresh:
-                    go_on(self.folder, self.asked, self.configuration.loss)
-            except ValueError as error:
-                lines.append(f"# without --dry-run: {error}")
         self.reporter.say("\n".join(lines))
 
     def _is_frozen(self) -> bool:

@@ -24,7 +24,6 @@ from labelproof.ranges import choose
 from labelproof.tabular.run import name_blend, read_held_out
 from labelproof.training.configuration import Configuration
 from labelproof.training.export import EXPORTS, export_run
-from labelproof.training.record import RECORD
 from labelproof.training.run_folder import METRICS
 from labelproof.training.trained_network import TrainedNetwork, load_network
 from labelproof.verbs.evaluation import Evaluation, TrainingData, evaluate_run
@@ -208,8 +207,6 @@ def load_run(
     if run.record is None:
         epochs = count(run.configuration.epochs, "epoch")
         why = f"is not finished: it has trained {run.epochs:,} of {epochs}; its command resumes it"
-        if (run.folder / RECORD).exists():
-            why = f"has a {RECORD} that cannot be read; its command writes it anew"
         warnings.warn(f"{run.folder} {why}", stacklevel=2)
     return run
 

@@ -12,7 +12,6 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
 from labelproof.fitting.recipe import choose_recipe
-from labelproof.losses.names import LOSS_FILES, VERSION
 from labelproof.training import Configuration, Event, StopRequest
 from labelproof.tuning.search import Search, count_folds
 from labelproof.tuning.search import tune as run_trials
@@ -205,9 +204,6 @@ def next_command(found: Search, given: Mapping[str, Any], reading: Reading) -> s
     folder = f"{stem_of(configuration.data, reading.labels)}-tuned"
     words = ["labelproof", "fit", configuration.data, "--output", folder]
     words += ["--loss", configuration.loss, *reading.flags()]
-    if VERSION in configuration.loss:
-        for file in os.environ.get(LOSS_FILES, "").split(os.pathsep):
-            words += ["--loss-file", file]
     if configuration.l1:
         words += ["--l1", f"{configuration.l1:g}"]
     for name, value in given.items():
