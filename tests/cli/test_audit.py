@@ -305,12 +305,6 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(
     assert below(tmp_path) == before
     assert succeed(*command).stdout.splitlines()[:2] == [data, plan]
     before = below(tmp_path)
-    again = succeed(*command, "--dry-run").stdout
-    assert "Time: what is left of an audit that was started or finished before" in again
-    assert f"{folder} (an audit is there already)" in again
-    assert (
-        f"{folder} (an audit is removed first)" in succeed(*command, "--dry-run", "--fresh").stdout
-    )
     assert "other settings" in refusal(*command, "--seed", "9", "--dry-run")
     assert below(tmp_path) == before
 

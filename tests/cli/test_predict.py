@@ -126,6 +126,4 @@ def test_a_table_names_the_images(digits_run: Path, tmp_path: Path) -> None:
     # Beside a folder, which has no columns.
     both = rows(succeed("predict", digits_run, table, scans, "--skip-unreadable"))
     assert [row["row"] for row in both] == ["line 2", "line 4", "", "", ""]
-    assert "--id: expected a column of tables" in refusal(
-        "predict", digits_run, scans, "--id", "Bild"
-    )
+    assert "--id: expected" in refusal("predict", digits_run, table, "--id", "Label")

@@ -42,7 +42,6 @@ from labelproof.verbs.progress import Callback, Reporter
 from labelproof.verbs.run import Run, judge, load_run
 from labelproof.verbs.summaries import (
     describe_audit,
-    describe_folder,
     describe_plan,
     describe_rehearsal,
     roughly,
@@ -204,7 +203,10 @@ def plan_audit(
     else:
         _refuse({"class_names": class_names, "id": id}, "expected with --probabilities")
         return CrossValidationPlan(request, output, folds=folds, fresh=fresh)
-    return AuditPlan(output, find, fresh=fresh, reporter=reporter)
+    plan = AuditPlan(output, find, fresh=fresh, reporter=reporter)
+    if (plan.folder / SETTINGS).exists() and not fresh:  # which took hours
+        raise ValueError(f"{plan.folder} holds an audit that was trained; {_INSTEAD}")
+    return plan
 
 
 def _refuse(options: Mapping[str, Any], why: str) -> None:
@@ -235,16 +237,10 @@ class AuditPlan:
         self.kept, self.fresh = output is not None, fresh
         self.find, self.reporter = find, reporter
         refuse_foreign(self.folder, AUDIT_FILES)
-        self.check()
-
-    def check(self) -> None:
-        """Leave alone what took hours to train."""
-        if (self.folder / SETTINGS).exists() and not self.fresh:
-            raise ValueError(f"{self.folder} holds an audit that was trained; {_INSTEAD}")
 
     def preview(self) -> None:
         """Say what would be done; nothing is written."""
-        self.reporter.say(f"Nothing is trained\n{describe_folder(self.folder, fresh=self.fresh)}")
+        self.reporter.say(f"Folder: {self.folder}\nA dry run; nothing was written.")
 
     def run(self) -> Audit:
         """Judge the labels and keep what was found, in place of an earlier audit."""
@@ -316,9 +312,6 @@ class CrossValidationPlan(AuditPlan):
         request.reporter.say(describe_plan(dataset, configuration, self.folds))
         super().__init__(output, self._judge, fresh=fresh, reporter=request.reporter)
 
-    def check(self) -> None:
-        """What is trained there already is resumed; see `_judge`."""
-
     def run(self) -> Audit:
         """Train the networks that are not finished, and conclude from what they say."""
         with owning(self.folder):
@@ -333,15 +326,12 @@ class CrossValidationPlan(AuditPlan):
         return found
 
     def preview(self) -> None:
-        """Say how long it may take, and what the folder holds; nothing is written."""
-        begun = False
+        """Say how long it may take; nothing is written."""
         if not self.fresh:
             self._resume()
-            begun = (self.folder / SETTINGS).exists()
         if self.configuration.network != BLEND:
-            taken = "what is left of an audit that was started or finished before"
-            self.reporter.say(f"Time: {taken if begun else self._forecast()}")
-        self.reporter.say(describe_folder(self.folder, fresh=self.fresh))
+            self.reporter.say(f"Time: {self._forecast()}")
+        super().preview()
 
     def _resume(self) -> Attempts:
         """What the folder tells of this audit; another one is refused."""

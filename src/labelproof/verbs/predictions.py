@@ -53,12 +53,8 @@ def predict_paths(
 
     All tables are read, and all images found, before this returns.
     """
-    if identify is not None:
-        identify = identify.strip()
-        others = [str(path) for path in paths if path.exists() and not is_table(path)]
-        if others or identify.casefold() in _OWN:
-            got = f"{identify!r} of {few(others or list(map(str, paths)))}"
-            raise ValueError(f"--id: expected a column of tables, none of {_OWN}, got {got}")
+    if identify is not None and identify.casefold() in _OWN:
+        raise ValueError(f"--id: expected a column that is none of {_OWN}, got {identify!r}")
     if run.tabular:
         # All files are read before the first answer, so that nothing is said about half of them.
         read = [_read_rows(run, path, identify, on_error) for path in paths]

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from labelproof.audit.folder import AUDIT, INSIDE, PAGE, SUSPECTS, Audit
+from labelproof.audit.folder import INSIDE, PAGE, SUSPECTS, Audit
 from labelproof.data.dataset import Dataset
 from labelproof.data.load import Reading
 from labelproof.data.notices import count, few, readable
@@ -160,13 +160,6 @@ def describe_plan(dataset: Dataset, configuration: Configuration, parts: int) ->
             f"{configuration.loss}"
         )
     return "\n".join(lines)
-
-
-def describe_folder(folder: Path, *, fresh: bool) -> str:
-    """Where an audit would be written, and that it was not."""
-    there = (folder / AUDIT).exists()
-    what = "removed first" if fresh else "there already"
-    return f"Folder: {folder}{f' (an audit is {what})' * there}\nA dry run; nothing was written."
 
 
 def describe_audit(audit: Audit, folder: Path) -> str:
