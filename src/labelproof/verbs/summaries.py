@@ -87,13 +87,11 @@ def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool
     """What the data are, and what is going to be done with them."""
     lines = [describe_data(dataset)]
     if configuration.network != BLEND:
-        held = count(round(configuration.validation * len(dataset.train)), what(dataset))
         loss = "a loss that is chosen first" if auto else configuration.loss
-        lines += [
+        lines.append(
             f"Recipe: {configuration.network}, {count(configuration.epochs, 'epoch')} in batches "
-            f"of {configuration.batch_size}, {loss}",
-            f"Held out: about {held} to validate on, by their labels as they are",
-        ]
+            f"of {configuration.batch_size}, {loss}"
+        )
     if "test" in dataset.splits:
         lines.append(f"Measured on: {of_parts(dataset, ['test'])}, never learned from")
     if unused := [name for name in dataset.splits if name not in ("train", "test")]:
@@ -122,11 +120,7 @@ def describe_fit(
         lines += [remark(name, audit) for name in ("caution", "hardly_judged", "after_review")]
     if audit is not None and audit.seen:
         again = ["labelproof", "audit", audit.data, *Reading.of(audit.options).flags()]
-        lines += [
-            f"By a network that has seen them and agrees with {audit.agreement.value:.1%}: what it "
-            "memorised is missing, and what it never learned is among the suspects.",
-            f"By networks that have not: {readable(shlex.join(again))}",
-        ]
+        lines.append(f"By a network that has seen them; audit them: {readable(shlex.join(again))}")
     if "test_accuracy" in record.curve:
         lines.append(
             f"Test: {record.curve['test_accuracy'][-1]:.1f}% of {len(dataset.test):,} are "

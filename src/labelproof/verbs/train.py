@@ -124,18 +124,13 @@ class TrainPlan:
         state = "finished" if self.finished else self._standing()
         dataset, used = self.examples.dataset, len(self.examples.used)
         precision = resolve_precision(configuration.precision, execution.device)
-        compiled = "compiled" if execution.compile else "not compiled"
-        tested = count(len(dataset.test), what(dataset)) if "test" in dataset.splits else "nothing"
-        size = "x".join(str(side) for side in dataset.input_shape)
         full, rest = divmod(used, configuration.batch_size)
         steps = full + (rest > 1)  # a batch of a single example is left out
         lines = [
-            f"device: {execution.device}, {precision}, {compiled}",
-            f"examples: {used:,} to learn from, tested on {tested}, "
-            f"{count(dataset.num_classes, 'class', 'classes')}, {size}",
+            f"device: {execution.device}, {precision}",
+            f"examples: {used:,} of {count(dataset.num_classes, 'class', 'classes')}",
             f"noise: {_noise(self.examples.noise_rate, clean=dataset.clean)}",
-            f"steps: {steps:,} in each of {count(configuration.epochs, 'epoch')}, "
-            f"{steps * configuration.epochs:,} in all",
+            f"steps: {steps:,} in each of {count(configuration.epochs, 'epoch')}",
             f"output: {self.folder} ({state})",
         ]
         said = "\n".join(f"# {line}" for line in lines)
@@ -186,26 +181,15 @@ def _noting(events: Iterable[Event], folder: Path, notes: Attempts) -> Iterator[
 
 def _summary(record: RunRecord, examples: Examples, folder: Path) -> str:
     """What a run came to, in a few lines."""
-    lines = []
-    kind = what(examples.dataset)
+    dataset, accuracy = examples.dataset, "not measured, for there are no test examples"
+    command = ["predict", str(folder), "NEW.csv" if dataset.tabular else "NEW-IMAGES"]
     if "test_accuracy" in record.curve:
-        tested = count(len(examples.dataset.test), f"test {kind}")
-        lines.append(f"Accuracy after the last epoch: {record.final_accuracy:.2f}% of {tested}")
-    else:
-        lines.append(f"Accuracy: the dataset has no test {kind}s to measure it on")
-    lines.append(f"Noise: {_noise(record.noise_rate, clean=examples.clean is not None)}")
-    if "clean_fitted" in record.curve:
-        right = f"{100 * record.curve['clean_fitted'][-1]:.1f}% of the right labels are fitted"
-        wrong = (
-            f", {100 * record.curve['wrong_fitted'][-1]:.1f}% of the wrong ones; for "
-            f"{100 * record.curve['wrong_corrected'][-1]:.1f}% of those the true class is predicted"
-        )
-        lines.append(f"Memorised: {right}{wrong if record.noise_rate else ''}")
-    lines.append(f"Run: {folder}")
-    new = "NEW.csv" if examples.dataset.tabular else "NEW-IMAGES"
-    verb, of = ("evaluate", []) if "test_accuracy" in record.curve else ("predict", [new])
-    lines.append(f"Next: {shlex.join(['labelproof', verb, str(folder), *of])}")
-    return "\n".join(lines)
+        tested = count(len(dataset.test), f"test {what(dataset)}")
+        accuracy = f"{record.final_accuracy:.2f}% of {tested} after the last epoch"
+        command = ["evaluate", str(folder)]
+    noise = _noise(record.noise_rate, clean=examples.clean is not None)
+    said = shlex.join(["labelproof", *command])
+    return f"Accuracy: {accuracy}\nNoise: {noise}\nRun: {folder}\nNext: {said}"
 
 
 def _noise(rate: float, *, clean: bool) -> str:
