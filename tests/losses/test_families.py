@@ -87,6 +87,7 @@ def test_complements_have_their_digits_at_both_ends():
     assert_close(found, torch.tensor(expected, dtype=torch.float64), rtol=1e-12, atol=0)
 
 
+REGULARIZED = ["ce+sr", "ce+sr(clamp=1e-3)", "nce+sr", "ce+sr(smoothing=0.1)"]
 ordinary = torch.tensor([[1.0, 2.0, 3.0], [0.0, -1.0, 0.5]])
 
 
@@ -128,6 +129,20 @@ def test_tiny_exponents_and_huge_bounds_are_cross_entropy():
         assert_close(found, expected, rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="tau"):
         lp.PartiallyHuberizedCrossEntropy(1e39)
+
+
+def test_directions_are_told_apart_where_squares_are_past_the_floats():
+    label = torch.arange(4) % 3
+    for text, size in itertools.product(REGULARIZED, (1e18, 1e20, 1e30)):
+        loss = lp.parse_loss(text, reduction="none")
+        # An ordinary example and one with a masked class stand beside the large ones.
+        logits = torch.cat([ordinary * size, ordinary])
+        logits[1, 2] = logits[3, 1] = -float("inf")
+        values, slope = (each.double() for each in value_and_gradient(loss, logits, label))
+        exact, exact_slope = value_and_gradient(loss, logits.double(), label)
+        assert_close(values, exact, rtol=1e-5, atol=0)
+        assert_close(slope[:2] * size, exact_slope[:2] * size, rtol=1e-3, atol=1e-4)
+        assert_close(slope[2:], exact_slope[2:], rtol=1e-4, atol=1e-5)
 
 
 def test_losses_add_scale_and_sum():

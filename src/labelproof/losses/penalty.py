@@ -49,7 +49,22 @@ def _sharpen_unmasked(logits: Tensor, temperature: float | Tensor) -> Tensor:
     # Out of the way of the gradient too, in which 0 * inf is NaN.
     kept = torch.where(masked, 0, logits)
     norm = torch.linalg.vector_norm(kept, dim=class_axis(kept), keepdim=True)
+    # Only where it can be seen to be needed: one pass more would be felt in compiled code.
+    if may_read(norm) and bool(norm.isinf().any()):
+        kept = kept / overflow_scale(kept, norm)
+        norm = torch.linalg.vector_norm(kept, dim=class_axis(kept), keepdim=True)
     return torch.where(masked, -math.inf, kept / (_divisor(norm) * temperature))
+
+
+def overflow_scale(logits: Tensor, norm: Tensor) -> Tensor:
+    """What to divide each example's logits by before their norm is taken.
+
+    It is 1 but where the squares are past the floats, in float32 from 1e19 on: there it is the
+    largest magnitude, without which every direction would have an infinite norm and become 0.
+    """
+    logits, norm = logits.detach(), norm.detach()
+    largest = logits.abs().amax(dim=class_axis(logits), keepdim=True)
+    return torch.where(norm.isinf(), largest, 1)
 
 
 def _divisor(norm: Tensor) -> Tensor:
