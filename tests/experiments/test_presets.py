@@ -209,45 +209,6 @@ def test_training_is_the_papers() -> None:
         assert (values.optimizer, values.momentum, values.clip_norm) == ("sgd", 0.9, 5)
 
 
-# tau, p, lambda0, rho, r, normalize
-SPARSE = {
-    ("symmetric", "mnist", "CE+SR"): (0.1, 0.1, 4, 2, 5, False),
-    ("symmetric", "mnist", "FL+SR"): (0.1, 0.1, 4, 2, 5, False),
-    ("symmetric", "mnist", "GCE+SR"): (0.5, 0.1, 3, 2, 5, False),
-    ("symmetric", "cifar10", "CE+SR"): (0.5, 0.1, 1.2, 1.03, 1, True),
-    ("symmetric", "cifar10", "GCE+SR"): (0.5, 0.1, 1.2, 1.03, 1, True),
-    ("symmetric", "cifar100", "CE+SR"): (0.5, 0.01, 4, 1.02, 1, True),
-    ("asymmetric", "cifar100", "CE+SR"): (0.5, 0.01, 10, 1.02, 1, True),
-    ("webvision", "webvision", "CE+SR"): (0.5, 0.01, 2, 1.02, 1, True),
-}
-
-
-def test_the_regulariser_of_each_table_is_the_papers() -> None:
-    for (table, dataset, method), expected in SPARSE.items():
-        tau, p, first, rho, r, normalize = expected
-        loss = parse_loss(only(table, dataset, method, GRIDS[table].columns[-1]).loss)
-        assert (loss.temperature, loss.p, loss.normalize) == (tau, p, normalize)
-        for epoch in (0, 1, 7):
-            loss.set_epoch(epoch)
-            assert loss.weight == pytest.approx(first * rho ** (epoch // r))
-
-
-def test_noise_is_put_on_as_in_the_authors_code() -> None:
-    for table, dataset, column, noise in (
-        ("symmetric", "mnist", "0.0", "none"),
-        ("symmetric", "mnist", "0.8", "symmetric:0.8"),
-        ("symmetric", "cifar100", "0.2", "symmetric:0.2:exact"),
-        ("asymmetric", "mnist", "0.4", "asymmetric:0.4"),
-        ("asymmetric", "cifar10", "0.4", "asymmetric-reference:0.4:exact"),
-        ("asymmetric", "cifar100", "0.4", "asymmetric-reference:0.4"),
-        ("comparison", "cifar10", "asym-0.4", "asymmetric-reference:0.4:exact"),
-        ("comparison", "cifar10", "sym-0.6", "symmetric:0.6:exact"),
-        ("imbalance", "cifar10", "lt-0.1", "none"),
-    ):
-        runs = plan(table, dataset, columns=[column])
-        assert {run.configuration.noise for run in runs} == {noise}
-
-
 def test_tables_that_share_cells_share_their_runs() -> None:
     for method in ("CE", "CE+SR"):
         for dataset in ("cifar10", "cifar100"):

@@ -25,7 +25,7 @@ from labelproof.training.augmentation import gather_images, parse_augmentation
 from labelproof.training.batches import Fetched, generator_for
 from labelproof.training.metrics import MEMORY, Epoch, Tally
 from labelproof.training.optimizer import Optimizer
-from labelproof.training.step import GlobalChance, make_direct
+from labelproof.training.step import make_direct
 from labelproof.training.trainer import Trainer
 
 
@@ -314,24 +314,6 @@ def test_frozen_parameters_stay_and_the_others_have_the_gradient_that_is_traced(
     assert len(found) == len(list(network.parameters())) - len(frozen)
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
-
-
-def test_runs_that_borrow_the_global_numbers_do_not_move_each_others() -> None:
-    torch.manual_seed(3)
-    before = torch.get_rng_state()
-    first, second = (GlobalChance(torch.device("cpu"), used=True) for _ in range(2))
-    first.seed(1)
-    second.seed(2)
-    drawn: dict[int, list[torch.Tensor]] = {1: [], 2: []}
-    for _ in range(3):
-        for number, chance in ((1, first), (2, second)):
-            with chance.lent():
-                drawn[number].append(torch.rand(4))
-    assert torch.equal(torch.get_rng_state(), before)
-    for number, found in drawn.items():
-        alone = torch.Generator().manual_seed(number)
-        for each in found:
-            assert torch.equal(each, torch.rand(4, generator=alone))
 
 
 def test_a_tally_counts_labels_and_keeps_the_first_step_that_went_wrong() -> None:

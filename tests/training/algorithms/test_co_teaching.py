@@ -1,4 +1,4 @@
-"""Co-teaching against a plain loop, its schedule, its ties, and its estimate of the noise."""
+"""Co-teaching against a plain loop, its ties, and its estimate of the noise."""
 
 import itertools
 import math
@@ -58,20 +58,6 @@ def test_the_cheapest_are_kept_and_ties_go_to_the_first(costs: list[float], shar
     count = max(1, math.floor(np.float32(share) * len(costs) * (1 + 1e-6)))
     expected = sorted(range(len(costs)), key=lambda place: (costs[place], place))[:count]
     assert sorted(np.flatnonzero(marks)) == sorted(expected)
-
-
-def test_the_schedule():
-    for ramp, exponent, expected in (
-        (10, 1, {0: 0, 1: 0.04, 5: 0.2, 9: 0.36, 10: 0.4, 200: 0.4}),
-        (0, 1, {0: 0.4, 1: 0.4}),
-        (4, 2, {0: 0, 1: 0.025, 2: 0.1, 4: 0.4, 5: 0.4}),
-    ):
-        algorithm = co_teaching(noise_rate=0.4, ramp_epochs=ramp, exponent=exponent)
-        place = algorithm.forget_rate.data_ptr()
-        for epoch, rate in expected.items():
-            algorithm.set_epoch(epoch)
-            assert float(algorithm.forget_rate) == pytest.approx(rate, abs=1e-7)
-        assert algorithm.forget_rate.data_ptr() == place
 
 
 def test_losses_are_remembered_where_they_belong():
