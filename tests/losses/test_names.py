@@ -91,7 +91,6 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
             ("terms=2", "terms='two'", "(**settings)", "got ValueError"),
             ("self.terms =", "self.number =", "(**settings)", "got terms"),
             (", **settings", "", "()", r"\*\*settings.*got TypeError"),
-            ("terms=2", "terms=2, reduction='mean'", "(**settings)", r"settings.*got reduction"),
         )
     ),
     (("x = 1 / 0",), "ZeroDivisionError"),

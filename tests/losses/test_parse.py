@@ -2,7 +2,6 @@
 
 import pickle
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -88,17 +87,6 @@ def test_settings_reach_every_part():
         if isinstance(part, lp.Loss):
             assert (part.reduction, part.ignore_index, part.check) == ("sum", 3, True)
             assert part.class_weight is weight
-
-
-def test_settings_that_no_loss_has_are_refused_by_who_was_given_them():
-    unknown: dict[str, Any] = {"reductoin": "sum"}
-    with pytest.raises(TypeError, match=r"parse_loss: unexpected argument 'reductoin'; .*the text"):
-        lp.parse_loss("gce", **unknown)
-    smoothed: dict[str, Any] = {"label_smoothing": 0.1}
-    with pytest.raises(TypeError, match=r"parse_loss: .*'label_smoothing'; give smoothed targets"):
-        lp.parse_loss("gce", **smoothed)
-    with pytest.raises(TypeError, match=r"CrossEntropy: .*nn\.CrossEntropyLoss\(label_smoothing"):
-        lp.CrossEntropy(**smoothed)
 
 
 def test_a_loss_of_the_users_own_has_a_name():

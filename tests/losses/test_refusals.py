@@ -67,16 +67,10 @@ def test_a_hyperparameter_out_of_range_or_of_another_kind():
                     MAKERS[loss](**{name: value})
 
 
-def test_an_argument_nobody_takes_and_the_one_that_was_meant():
-    for name, options, message in (
-        ("ce", {"gamma": 2}, r"CrossEntropy: .* 'gamma'; .* reduction, weight"),
-        ("sr", {"tau": 0.5}, "'tau'.*temperature="),
-        ("sr", {"lambda0": 1}, "'lambda0'.*weight="),
-        ("sr", {"reduction": "sum"}, r"'reduction'.*base.*CrossEntropy\(reduction"),
-        ("sr", {"gamma": 1}, "'gamma'"),
-    ):
-        with pytest.raises(TypeError, match=message):
-            MAKERS[name](**options)
+def test_an_argument_nobody_takes():
+    for name, argument in (("ce", "gamma"), ("gce", "tau"), ("sr", "tau"), ("sr", "reduction")):
+        with pytest.raises(TypeError, match=f"'{argument}'"):
+            MAKERS[name](**{argument: 1})
 
 
 CAREFUL: list[Loss] = [

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import torch
 from torch import Tensor, nn
-from typing_extensions import Self, Unpack
+from typing_extensions import Self
 
 from labelproof.losses.batch import (
     Admitted,
@@ -43,31 +43,13 @@ class LossSettings(TypedDict, total=False):
     """Also read the values and reject NaN logits and bad targets, at the cost of a device sync."""
 
 
-def refuse_unknown(settings: Iterable[str], place: str, *, beside: str) -> None:
-    """Refuse settings that no loss has.
-
-    Raises:
-        TypeError: There is one; what torch's own loss takes is named with the way to have it here.
-    """
-    unknown = set(settings) - set(LossSettings.__annotations__)
-    if "label_smoothing" in unknown:
-        raise TypeError(
-            f"{place}: unexpected argument 'label_smoothing'; give smoothed targets, or torch's "
-            "own loss as the base: SparseRegularized(nn.CrossEntropyLoss(label_smoothing=0.1))"
-        )
-    if unknown:
-        raise TypeError(
-            f"{place}: unexpected argument {min(unknown)!r}; besides {beside} it takes "
-            f"{', '.join(LossSettings.__annotations__)}"
-        )
-
-
 def hyperparameters(kind: type[Loss]) -> dict[str, Any]:
     """The arguments of a loss besides its settings, with their defaults."""
     return {
         each.name: each.default
         for each in inspect.signature(kind).parameters.values()
         if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
+        and each.name not in LossSettings.__annotations__
     }
 
 
@@ -85,16 +67,20 @@ class Loss(nn.Module):
     check: bool
     class_weight: Tensor | None
 
-    def __init__(self, **settings: Unpack[LossSettings]):
+    def __init__(
+        self,
+        *,
+        reduction: Reduction = "mean",
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        check: bool = False,
+    ):
         super().__init__()
-        refuse_unknown(settings, type(self).__name__, beside="its own hyperparameters")
-        reduction = settings.get("reduction", "mean")
         if reduction not in ("none", "mean", "sum"):
             raise ValueError(f"reduction: expected 'none', 'mean' or 'sum', got {reduction!r}")
         self.reduction = reduction
-        self.ignore_index = whole("ignore_index", settings.get("ignore_index", -100))
-        self.check = flag("check", settings.get("check", False))
-        weight = settings.get("weight")
+        self.ignore_index = whole("ignore_index", ignore_index)
+        self.check = flag("check", check)
         if weight is not None:
             check_class_weight(weight)
         # No buffer: a model made on the meta device fills those from a checkpoint, which has no

@@ -34,7 +34,7 @@ from labelproof.losses import (
     normalized,
     symmetric,
 )
-from labelproof.losses.base import Loss, LossSettings, hyperparameters
+from labelproof.losses.base import Loss, hyperparameters
 
 LOSSES: Mapping[str, type[Loss]] = {
     "ce": cross_entropy.CrossEntropy,
@@ -182,7 +182,6 @@ def _problem(name: Any, family: Any, table: Mapping[Any, Any]) -> str:
             for key, value in arguments.items()
             if not (value is None or isinstance(value, Real))
             or not hasattr(made, SPOKEN.get(key, key))
-            or key in LossSettings.__annotations__
         ]
     except Exception as error:
         wrong = [f"{type(error).__name__}: {error}"]

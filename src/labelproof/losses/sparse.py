@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from typing_extensions import Never, Self
+from typing_extensions import Self
 
 from labelproof.losses.algebra import foreign_settings
-from labelproof.losses.base import Loss, LossSettings, PointwiseLoss, follow
+from labelproof.losses.base import Loss, PointwiseLoss, follow
 from labelproof.losses.batch import Outputs, admit_logits, is_probabilities, replace_ignored
 from labelproof.losses.gradient import LabelForm, Sharpening
 from labelproof.losses.numerics import check_clamp
@@ -101,10 +101,7 @@ class SparseRegularized(Loss):
         *,
         clamp: float | None = None,
         vector: Tensor | float | None = None,
-        **unknown: Never,
     ):
-        if unknown:
-            raise TypeError(_unknown(next(iter(unknown))))
         if not isinstance(base, nn.Module):
             raise TypeError(f"base: expected a torch.nn.Module, got {type(base).__name__}")
         super().__init__(**(base.settings if isinstance(base, Loss) else foreign_settings(base)))
@@ -301,16 +298,6 @@ class SparseRegularized(Loss):
             self._weight.fill_(self.weight)
             self._temperature.fill_(self.temperature)
         return module
-
-
-def _unknown(name: str) -> str:
-    """What to write instead of an argument that sparse regularization does not have."""
-    ours = {"tau": "temperature=0.5", "lambda0": "weight=exponential(1.2, growth=1.03)"}
-    ours |= {"rho": ours["lambda0"], "lam": ours["lambda0"], "smoothing": "vector=0.1"}
-    hint = f"; write {ours[name]}" if name in ours else ""
-    if name in LossSettings.__annotations__:
-        hint = f"; give it to the base, such as SparseRegularized(CrossEntropy({name}=...))"
-    return f"SparseRegularized: unexpected argument {name!r}{hint}"
 
 
 def _scalar(value: Tensor, like: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from torch import nn
 from typing_extensions import Unpack
 
 from labelproof.losses.algebra import LogitClip, WeightedSum
-from labelproof.losses.base import Loss, LossSettings, refuse_unknown
+from labelproof.losses.base import Loss, LossSettings
 from labelproof.losses.cross_entropy import CrossEntropy
 from labelproof.losses.names import (
     LOSS_FILES,
@@ -75,7 +75,6 @@ def parse_loss(
           10*nce+0.1*may
                      ^
     """
-    refuse_unknown(settings, "parse_loss", beside="the text and losses")
     CrossEntropy(**settings)  # a mistake in the settings is none in the text, and is said as such
     known = known_losses() if losses is None else losses
     return _Builder(text, known, settings).build(parse_sum(text, error=LossSyntaxError))
