@@ -15,7 +15,7 @@ from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution, StopRequest
 from labelproof.training.files import read_fields, read_json, write_text
-from labelproof.training.provenance import OtherDataError
+from labelproof.training.provenance import other_data
 from labelproof.training.run_folder import ATTEMPTS, SEARCH, RunFolder, owning, remove_run
 from labelproof.training.runner import Event, Job, train_runs
 from labelproof.tuning.collapse import Watch, back_off
@@ -83,7 +83,7 @@ def go_on(
     # What an earlier version did not write down is not compared.
     different = [name for name in asked if name in kept.asked and kept.asked[name] != asked[name]]
     if "fingerprint" in different:
-        raise OtherDataError(folder, data=kept.asked.get("data"), kind=kind)
+        raise other_data(folder, kept.asked.get("data"), kind)
     if kept.asked.get("fingerprint") is not None and "fingerprint" in asked:
         different = [name for name in different if not _moved(name, kept, asked[name])]
     if different:

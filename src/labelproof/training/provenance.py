@@ -167,17 +167,15 @@ def _files(images: ImageFiles) -> Iterator[tuple[str, int]]:
 class OtherDataError(ValueError):
     """A folder holds a run, or an audit, of other data."""
 
-    def __init__(self, folder: Path, data: str | None = None, kind: str = "a run"):
-        super().__init__(folder, data, kind)  # a cluster's worker sends it to another process
 
-    def __str__(self) -> str:
-        folder, data, kind = self.args
-        whose = "" if data is None else f"it is of {readable(data)}, whose "
-        return (
-            f"{folder} holds {kind} of other data: {whose}labels, files or rows have changed "
-            "since, or others were asked for; choose another folder (--output, or --runs of "
-            "bench), or start anew with --fresh or by removing this one"
-        )
+def other_data(folder: Path, data: str | None, kind: str = "a run") -> OtherDataError:
+    """The error, which names the data that the folder's is of where they are known."""
+    whose = f"it is of {readable(data)}, whose " if isinstance(data, str) else ""
+    return OtherDataError(
+        f"{folder} holds {kind} of other data: {whose}labels, files or rows have changed since, or "
+        "others were asked for; choose another folder (--output, or --runs of bench), or start "
+        "anew with --fresh or by removing this one"
+    )
 
 
 def mark_data(configuration: Configuration, examples: Examples) -> str:
@@ -202,8 +200,7 @@ def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
     noted = read_note(folder)
     if noted is not None and noted != fingerprint():
         record = read_record(folder)
-        data = None if record is None else record.configuration.get("data")
-        raise OtherDataError(folder, data if isinstance(data, str) else None)
+        raise other_data(folder, None if record is None else record.configuration.get("data"))
 
 
 def note_data(folder: Path, fingerprint: str) -> None:
