@@ -58,7 +58,7 @@ def test_human_labels_are_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.slow
 def test_an_epoch_of_the_papers_setting(tmp_path: Path) -> None:
-    make_tree(tmp_path / "webvision", num_classes=50, queries=1, photos=1, validation=5)
+    make_tree(tmp_path / "webvision", num_classes=50, queries=1, photos=2, validation=5)
     imagenet = tmp_path / "webvision" / "imagenet" / "val"
     add_imagenet(imagenet, images=6)
     for number in range(5, 50):
