@@ -2,7 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_images import make_image, write_images
+from made_images import write_images
 from notices import told
 
 from labelproof.data.image_folder import list_folder, load_folder
@@ -22,13 +22,6 @@ def test_a_folder_is_a_class(tmp_path: Path) -> None:
     assert dataset.train.labels.dtype == np.int64
     assert dataset.image_shape == (3, 8, 12)
     assert len(dataset.mean) == len(dataset.std) == 3
-
-
-def test_grey_images_stay_grey_unless_one_is_coloured(tmp_path: Path) -> None:
-    write_images(tmp_path, ["a/1.png", "a/2.png", "b/1.png"], mode="L")
-    assert load_folder(tmp_path).image_shape == (1, 16, 24)
-    make_image(9).save(tmp_path / "b" / "2.png")
-    assert load_folder(tmp_path).image_shape == (3, 16, 24)
 
 
 def test_splits_at_the_top(tmp_path: Path) -> None:

@@ -93,12 +93,3 @@ def test_a_run_audits_the_labels_it_was_trained_on(table: Path) -> None:
     assert audit.data == str(table)
     assert len(audit.findings) == 120
     assert audit.findings.agreement.value > 0.7
-
-
-def test_the_format_of_an_export_is_that_of_its_ending(
-    digits: labelproof.Run, tmp_path: Path
-) -> None:
-    file = digits.export(tmp_path / "model.pt2")
-    assert file.stat().st_size
-    with pytest.raises(ValueError, match="format"):
-        digits.export(file, format="pt2")

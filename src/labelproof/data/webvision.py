@@ -22,7 +22,6 @@ _SYNSET = re.compile(r"n\d{8}")
 def load_webvision(
     root: str | os.PathLike[str],
     *,
-    imagenet: str | os.PathLike[str] | None = None,
     num_classes: int = 50,
     short_side: int | None = 256,
     on_error: OnError = "raise",
@@ -40,11 +39,10 @@ def load_webvision(
         info/val_filelist.txt             val000001.jpg 0
         google/q0001/...                  images resized to 256 pixels, or whole
         val_images_256/...                or val_images/
+        imagenet/n01440764/...            or imagenet/val/, if wanted
 
     Args:
         root: The folder with `info`.
-        imagenet: ILSVRC validation images, one folder a synset, here or in the folder `val` of it;
-            `root/imagenet` where it exists.
         num_classes: How many classes, from the first.
         short_side: As for [`load_folder`][labelproof.data.load_folder].
         on_error: Likewise.
@@ -60,18 +58,14 @@ def load_webvision(
         raise ValueError(f"num_classes: expected 2 to {len(synsets)}, got {num_classes}")
     places = [folder / "val_images_256", folder / "val_images"]
     validation = next((place for place in places if place.is_dir()), places[0])
-    for images in (folder / "google", validation):
-        if not images.is_dir():
-            raise FileNotFoundError(f"{images}: expected the folder of images of WebVision 1.0")
     names = list(synsets.values())
     splits = {
         "train": _read_list(info / "train_filelist_google.txt", folder, names, num_classes),
         "test": _read_list(info / "val_filelist.txt", validation, names, num_classes),
     }
-    if imagenet is not None or (folder / "imagenet").is_dir():
-        place = Path(imagenet or folder / "imagenet")
+    if (folder / "imagenet").is_dir():
         chosen = dict(itertools.islice(synsets.items(), num_classes))
-        splits["imagenet"] = _find_imagenet(place, chosen)
+        splits["imagenet"] = _find_imagenet(folder / "imagenet", chosen)
     used, known = names[:num_classes], IMAGENET_STATISTICS
     return dataset_from_files("webvision", splits, used, on_error, short_side, statistics=known)
 
