@@ -193,7 +193,7 @@ def test_a_penalty_that_is_too_strong_is_warned_of_and_weakened_when_it_was_the_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     written = "ce+sr(lambda0=200,normalize=false)"
-    with pytest.warns(CollapseWarning, match="the same class .* a smaller lambda0"):
+    with pytest.warns(CollapseWarning, match="the same class.* a smaller lambda0"):
         classifier = small(loss=written, epochs=40).fit(*flowers())
     assert "lambda0=200," in classifier.loss_
     too_strong = partial(complete_loss, sparse=Sparse(first=200))

@@ -17,7 +17,6 @@ from review.opened import Opened, expect, opened
 from review.served import Program, served
 
 from labelproof.audit.folder import Audit
-from labelproof.review.decisions import plain_choice
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -399,10 +398,12 @@ def made_audit(folder: Path) -> Audit:
 
 def expected(audit: Audit, place: int, key: str) -> tuple[str, str | None]:
     findings, names = audit.findings, audit.class_names
-    # Classes that are digits have themselves as keys.
-    choice = {"u": "unsure", "k": "keep", "a": "accept"}.get(key, "another")
     given, suggested = names[findings.given[place]], names[findings.suggested[place]]
-    return plain_choice(choice, given=given, suggested=suggested, label=key)
+    if key == "u":
+        return "unsure", None
+    # Classes that are digits have themselves as keys.
+    wanted = {"k": given, "a": suggested}.get(key, key)
+    return {suggested: "accept", given: "keep"}.get(wanted, "another"), wanted
 
 
 def decide_all(page: Page, places: list[int], keys: list[str]) -> None:

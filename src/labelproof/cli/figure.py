@@ -26,8 +26,6 @@ from labelproof.report.page import DATASETS
 from labelproof.verbs.run import load_run
 
 TSNE = "tsne"
-MOST_RUNS = 30
-"""Panels up to which a figure of features can be read."""
 
 
 @takes()
@@ -121,8 +119,6 @@ def _draw_features(
     known = tuple(dict.fromkeys(configuration.data for configuration in found.values()))
     data = choose_dataset("these runs", dataset, known)
     chosen = [path for path, configuration in found.items() if configuration.data == data]
-    if len(chosen) > MOST_RUNS:
-        raise ValueError(f"--runs: expected at most {MOST_RUNS} of {data}, got {len(chosen)}")
     with told():
         loaded = load_dataset(data, root=root)
     sample = sample_test_images(loaded, images)

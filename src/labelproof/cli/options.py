@@ -232,8 +232,7 @@ def parse_seeds(text: str) -> list[int]:
     >>> parse_seeds("1,1")
     Traceback (most recent call last):
         ...
-    ValueError: seeds: expected different whole numbers such as 1,2,3 or a range such as 1-3, got
-    '1,1'
+    ValueError: seeds: expected different numbers, such as 1,2,3 or 1-3, got '1,1'
     """
     seeds: list[int] = []
     for part in text.split(","):

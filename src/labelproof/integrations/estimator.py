@@ -25,7 +25,7 @@ from labelproof.data.notices import count, few
 from labelproof.data.splits import admit_groups
 from labelproof.data.table import NO_NAME
 from labelproof.fitting.recipe import complete_loss
-from labelproof.losses import Loss, SparseRegularized, format_loss
+from labelproof.losses import Loss, format_loss
 from labelproof.models import make_network
 from labelproof.tabular.rows import (
     SMALL,
@@ -366,6 +366,9 @@ def _divide(
     return used, held
 
 
+_MILDER = "another loss, such as sr with a smaller lambda0 or a rho nearer to 1"
+
+
 class CollapseWarning(UserWarning):
     """A network came to predict one class for everything."""
 
@@ -411,12 +414,7 @@ def train_backing_off(
             break
         chosen = replace(chosen, loss=weaker)
     if trained.collapsed is not None:
-        sparse = isinstance(trained.loss, SparseRegularized) or "+sr" in str(trained.loss)
-        weaker = "a smaller lambda0, a rho nearer to 1, " if sparse else ""
-        _warn(
-            f"the network collapsed: {trained.collapsed}; what often helps: {weaker}a lower "
-            f"learning_rate, or another loss than {trained.loss}"
-        )
+        _warn(f"the network collapsed: {trained.collapsed}; use a lower learning_rate or {_MILDER}")
     elif chosen.loss != before:
         _warn(f"with loss={first!r} the network collapsed, so {chosen.loss} was used")
     return trained

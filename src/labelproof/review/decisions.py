@@ -10,39 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from labelproof.ranges import choose
-
 CHOICES = ("keep", "accept", "another", "unsure")
 """Keep the label, accept the suggestion, give another class, or leave it open."""
-
-
-def plain_choice(
-    choice: str, *, given: str, suggested: str, label: str | None = None
-) -> tuple[str, str | None]:
-    """Normalise a choice, and return it with its label.
-
-    Choosing the suggested class from the list means accepting the suggestion, and choosing the
-    given one means keeping it, whichever key was pressed.
-
-    `label` is the class that was chosen, for `"another"`; the one returned is `None` where it is
-    left open.
-
-    Example:
-        >>> plain_choice("accept", given="cat", suggested="dog")
-        ('accept', 'dog')
-        >>> plain_choice("another", given="cat", suggested="dog", label="cat")
-        ('keep', 'cat')
-        >>> plain_choice("unsure", given="cat", suggested="dog")
-        ('unsure', None)
-    """
-    if choose("choice", choice, CHOICES) == "unsure":
-        return "unsure", None
-    wanted = {"keep": given, "accept": suggested, "another": label}[choice]
-    if wanted is None:
-        raise ValueError("label: expected the class for choice 'another', got none")
-    if wanted == given:
-        return "keep", given
-    return ("accept" if wanted == suggested else "another"), wanted
 
 
 _VERSION = 2

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from labelproof.audit.folder import Audit
 from labelproof.data.notices import count, readable
 from labelproof.ranges import choose, within
-from labelproof.review.decisions import Decisions, plain_choice
+from labelproof.review.decisions import CHOICES, Decisions
 
 SCOPES = ("suspects", "everything")
 SHOWN = ("undecided", "decided", "all")
@@ -106,16 +106,17 @@ class Review:
         within("place", place, 0, len(audit.samples) - 1)
         if label is not None:
             within("label", label, 0, len(names) - 1)
-        given = names[findings.given[place]]
-        plain, wanted = plain_choice(
-            choice,
-            given=given,
-            suggested=names[findings.suggested[place]],
-            label=None if label is None else names[label],
-        )
+        given, suggested = int(findings.given[place]), int(findings.suggested[place])
+        wanted = {"keep": given, "accept": suggested, "another": label}.get(choice)
+        if choose("choice", choice, CHOICES) != "unsure":
+            if wanted is None:
+                raise ValueError("label: expected the class for choice 'another', got none")
+            # Choosing the suggested class from the list is accepting it, and the given one keeping.
+            choice = "keep" if wanted == given else "accept" if wanted == suggested else "another"
         with self._turn:
-            self.decisions.decide(audit.samples[place], given, plain, wanted)
-            self.decided[place] = plain, None if wanted is None else names.index(wanted)
+            label_name = None if wanted is None else names[wanted]
+            self.decisions.decide(audit.samples[place], names[given], choice, label_name)
+            self.decided[place] = choice, wanted
             self._changed.append(place)
 
     def accept_all(self, given: int, suggested: int) -> int:
