@@ -60,11 +60,8 @@ def test_what_cannot_be_a_dataset_is_refused(tmp_path: Path) -> None:
         write_images(folder, [name for name in names if name.endswith(".png")])
         with pytest.raises(ValueError, match=message):
             load_folder(folder)
-    with pytest.raises(FileNotFoundError, match=r"path: expected a folder, got .*gone"):
+    with pytest.raises(FileNotFoundError, match="gone"):
         load_folder(tmp_path / "gone")
-    (tmp_path / "photos.zip").touch()
-    with pytest.raises(NotADirectoryError, match=r"path: expected a folder, got .*photos\.zip"):
-        load_folder(tmp_path / "photos.zip")
     write_images(tmp_path / "pets", PLAIN)
     with pytest.raises(ValueError, match=r"on_error: expected .* got 'ignore'"):
         load_folder(tmp_path / "pets", on_error="ignore")  # type: ignore[arg-type]

@@ -97,7 +97,7 @@ def test_what_cannot_be_used_is_left_out_by_choice_and_named(folder: Path) -> No
     assert "with more than one label for a file: line 2 (1.png), line 8 (1.png)" in said
     assert "1 row left out, the same path and label again" in said
     assert "5.png" in said.splitlines()[-1]
-    with pytest.warns(DataWarning), pytest.raises(ValueError, match="no row can be used"):
+    with pytest.warns(DataWarning), pytest.raises(ValueError, match="none of the training images"):
         load_image_table(write(folder, "path,label\ngone.png,a\n"), on_error="skip")
 
 

@@ -83,7 +83,6 @@ REFUSED = {
     "sample,given,suggested\ncat/0.png,cat,dog\n": "'label'",
     "path,label\ncat/0.png,dog\n": "'sample'",
     "": "empty",
-    "sample,label\n": "a line for each label",
 }
 
 

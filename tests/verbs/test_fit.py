@@ -46,7 +46,7 @@ def test_images_are_learned_from_arrays_and_datasets() -> None:
     audit = run.audit()
     assert audit._repr_html_().count("<img") == min(len(audit.suspects), 10)
     assert labelproof.fit(digits, audit=False, **TINY).evaluate().n == 450
-    with pytest.raises(ValueError, match="y: "):
+    with pytest.raises(ValueError, match="labels: expected"):
         labelproof.fit((images, labels[:9]), **TINY)
 
 

@@ -52,7 +52,7 @@ def test_images_are_predicted_from_arrays_datasets_and_files(
     with pytest.warns(DataWarning, match="d.png"):
         found = digits.predict(tmp_path / "photos")
     assert found.index.tolist() == [f"{tmp_path}/photos/{name}" for name in ("a.png", "b/c.png")]
-    with pytest.raises(TypeError, match="data"):
+    with pytest.raises(ValueError, match="data"):
         digits.predict(pd.DataFrame({"x": [1]}))
 
 

@@ -146,8 +146,6 @@ class Dataset:
     @property
     def test(self) -> Split:
         """The test split."""
-        if "test" not in self.splits:
-            raise KeyError(f"{self.name} has no test split, only {', '.join(self.splits)}")
         return self.splits["test"]
 
     @property

@@ -82,9 +82,6 @@ def list_folder(
     folders; and `linked` folders within a class, which are not followed.
     """
     root = os.fspath(path)
-    if not os.path.isdir(root):
-        kind = NotADirectoryError if os.path.exists(root) else FileNotFoundError
-        raise kind(f"path: expected a folder, got {readable(root)}")
     others: dict[str, list[str]] = {name: [] for name in ("ignored", "loose", "empty", "linked")}
     splits = {split: _classes(place, others) for split, place in _split_folders(root).items()}
     return splits, others

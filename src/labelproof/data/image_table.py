@@ -159,6 +159,4 @@ def _usable(rows: Any, place: str, on_error: OnError) -> pd.DataFrame:
     again = rows.duplicated(["path", "split"])
     if again.any():
         notice(f"{place}: {count(int(again.sum()), 'row')} left out, the same path and label again")
-    if not len(rows):
-        raise ValueError(f"{place}: no row can be used")
     return rows[~again]

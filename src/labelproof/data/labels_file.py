@@ -40,8 +40,6 @@ def relabel(
     """
     place = readable(str(file))
     table = read_table(file, text=["sample", "label", "given"])
-    if not len(table):
-        raise ValueError(f"{place}: expected a line for each label, got none")
     rows: Any = pd.DataFrame(
         {
             name: as_text(table[find_column(table.columns, name, place=place, argument="labels")])

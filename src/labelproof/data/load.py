@@ -65,8 +65,6 @@ def load_dataset(
     for argument, value in {"label": label, "group": group}.items():
         if value is not None and not isinstance(value, str):
             raise TypeError(f"{argument}: expected the name of a column, got {value!r}")
-    if labels is not None and not Path(labels).is_file():
-        raise FileNotFoundError(f"labels: expected a file, got {labels}; label names a column")
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
     reading = Reading(label, labels, dropped, group, decimal, thousands, root)
     dataset = _load(name_or_path, reading, on_error, features)

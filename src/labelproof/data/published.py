@@ -257,19 +257,14 @@ def find_dataset(dataset: KnownDataset, root: Path) -> tuple[IdxLayout | CifarLa
     return None
 
 
-def _how_to_get(dataset: KnownDataset, root: Path) -> str:
-    names = ", ".join(file.name for file in dataset.files)
-    command = f"labelproof data download {dataset.name} --data-root {root}"
-    place = root / dataset.name
-    return f"get it with '{command}', without a network after you place {names} in {place}"
-
-
 def _locate(dataset: KnownDataset, root: Path) -> tuple[IdxLayout | CifarLayout, Path]:
     if found := find_dataset(dataset, root):
         return found
+    names = ", ".join(file.name for file in dataset.files)
     raise FileNotFoundError(
-        f"{dataset.name}: not found in {root} (--data-root or {ROOT_VARIABLE} names another "
-        f"folder); {_how_to_get(dataset, root)}"
+        f"{dataset.name}: not found in {root} (--data-root or {ROOT_VARIABLE} names another one); "
+        f"get it with 'labelproof data download {dataset.name} --data-root {root}', without a "
+        f"network after you place {names} in {root / dataset.name}"
     )
 
 

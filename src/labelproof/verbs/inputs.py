@@ -71,8 +71,6 @@ def read_data(data: LabelledData, reading: Reading, *, on_error: OnError = "rais
         return data
     if not isinstance(data, tuple):
         return reading.load(data, on_error=on_error)
-    if len(data) != 2:
-        raise TypeError(f"data: expected (X, y), got a tuple of {len(data)}")
     inputs, labels = data
     if not isinstance(inputs, pd.DataFrame):
         inputs = np.asarray(inputs)
@@ -202,8 +200,6 @@ def with_labels(inputs: Any, labels: Any) -> tuple[pd.DataFrame, str]:
 def _image_dataset(inputs: Any, labels: Any) -> Dataset:
     images = as_images(inputs, place="X")
     names, numbers = class_indices({"train": labels}, None, "y")
-    if len(images) != len(labels):
-        raise ValueError(f"y: expected a label for each of {len(images):,}, got {len(labels):,}")
     mean, std = channel_statistics(images)
     split = Split(images, numbers["train"])
     return Dataset("arrays", {"train": split}, names, mean, std, clean=False)

@@ -82,10 +82,7 @@ def predict_data(
         table = read_table(frame, on_error=on_error)
         rows = run.columns.encode(table, place="data", on_error=on_error)
         return _as_frame(run, {}, run.probabilities(rows), index=table.index)
-    if not isinstance(data, np.ndarray):
-        kind = type(data).__name__
-        raise TypeError(f"data: expected a path, an array or a dataset of images, got {kind}")
-    images = _array_images(data, run.description.input_shape, "data")
+    images = _array_images(np.asarray(data), run.description.input_shape, "data")
     found = list(predict_images(run, [(images, pd.DataFrame(index=range(len(images))))], notice))
     return pd.concat(found, ignore_index=True)
 
