@@ -86,7 +86,7 @@ def test_missing_labels_are_refused_with_their_rows() -> None:
         np.array([["a"], ["b"], ["NaN "]]),
         pd.Categorical(["a", "b", "null"]),
     ):
-        with pytest.raises(ValueError, match=r"^y: .* 2;"):
+        with pytest.raises(ValueError, match=r"^y: .* 2$"):
             fitted().fit(np.eye(3), labels)
     with pytest.raises(ValueError, match=r"^y: .*one kind"):
         fitted().fit(np.eye(3), np.array(["cat", 3, "cat"], dtype=object))

@@ -150,7 +150,7 @@ def test_a_warm_start_goes_on_from_the_weights() -> None:
     before = classifier.loss_curve_[-1]
     assert classifier.fit(features, labels).loss_curve_[3] < before * 1.1
     for shift, network in ((1, "mlp(hidden=16,depth=1)"), (0, "mlp(hidden=8,depth=1)")):
-        with pytest.raises(ValueError, match="warm_start: expected the network and classes of"):
+        with pytest.raises(ValueError, match="warm_start: expected network and classes"):
             classifier.set_params(network=network).fit(features, labels + shift)
 
 

@@ -83,10 +83,7 @@ def figure(
         raise ValueError(f"--output: expected a name that ends in {endings}, got {output}")
     features = name == TSNE
     if (methods or columns if features else runs or embeddings) or (noise and not embeddings):
-        raise ValueError(
-            "figure: expected --runs or --embeddings with tsne, --noise with --embeddings, and "
-            f"--methods and --columns with the others; {name} takes no other of these"
-        )
+        raise ValueError("figure: expected --runs or --embeddings with tsne, --methods without")
     if embeddings is not None:
         drawn = _draw_embeddings(embeddings, noise)
     elif features:

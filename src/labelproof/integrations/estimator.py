@@ -217,9 +217,7 @@ def _refuse_missing(argument: str, values: Any) -> None:
         missing |= np.array([str(value).strip() in NO_NAME for value in found.ravel()], bool)
     rows = [str(row) for row in np.flatnonzero(missing)]
     if rows:
-        raise ValueError(
-            f"{argument}: expected a value for each row, got none in row {few(rows)}; leave it out"
-        )
+        raise ValueError(f"{argument}: expected a value for each row, got none in row {few(rows)}")
 
 
 Weights = dict[str, NDArray[np.generic]]
@@ -359,10 +357,8 @@ def _divide(
         return everything, looked_at.astype(np.int64)
     used, held = hold_out(labels, validation, seed=seed, groups=groups)
     if not len(held):
-        raise ValueError(
-            f"validation_fraction: {validation:g} of {len(labels)} examples leaves none to "
-            "validate on; hold out a larger share, or set early_stopping=False"
-        )
+        share = f"{validation:g} of {len(labels)} examples"
+        raise ValueError(f"validation_fraction: {share} leaves none to validate on")
     return used, held
 
 

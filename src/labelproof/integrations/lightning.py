@@ -56,11 +56,7 @@ class ScheduleCallback(Callback):
         """
         if not _move(trainer, pl_module):
             kind = type(pl_module).__name__
-            warnings.warn(
-                f"ScheduleCallback: no loss of labelproof is a submodule of {kind}; keep it as an "
-                "attribute, as in self.loss = SparseRegularized(...)",
-                stacklevel=2,
-            )
+            warnings.warn(f"no loss of labelproof is a submodule of {kind}", stacklevel=2)
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Move to the epoch that begins, and log where that led."""

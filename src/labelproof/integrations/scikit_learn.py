@@ -226,10 +226,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         )
         same = not goes_on or np.array_equal(admitted.classes, self.classes_)
         if not same or (goes_on and setting.network != self.network_):
-            raise ValueError(
-                f"warm_start: expected the network and classes of the first fit, {self.network_} "
-                f"and {self.classes_}, got {setting.network} and {admitted.classes}"
-            )
+            got = f"{setting.network} and {admitted.classes}"
+            raise ValueError(f"warm_start: expected network and classes as before, got {got}")
         execution = choose_execution(str(self._choose_device(images=images)))
         loss, setting = self._choose_loss(examples, setting, execution)
         trained = train_backing_off(

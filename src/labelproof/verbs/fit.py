@@ -99,10 +99,7 @@ class FitPlan:
         """Tell the plan as comments, and the recipe as a file that `labelproof train` reads."""
         lines = [f"# {line}" for line in self.lines]
         if self.configuration.network == BLEND:
-            lines.append(
-                "# Classifiers are compared on held-out labels and blended, which has no recipe; "
-                "--loss or --network trains a network"
-            )
+            lines.append("# Classifiers are blended; --loss or --network trains a network")
         else:
             lines.append(format_settings(self.configuration))
             if beside := self.request.reading.flags():

@@ -107,8 +107,7 @@ def _export(folder: Path, file: Path | None, reporter: Reporter) -> None:
     said = (
         f"{'standard output' if file is None else file}: "
         f"{count(len(audit.samples) + before, 'label')}, {counts.changed:,} changed, "
-        f"{counts.unsure + before:,} left out as unsure"
-        f"{f' ({before:,} of them in an earlier review)' * bool(before)}, "
+        f"{counts.unsure + before:,} left out as unsure, "
         f"{len(audit.samples) - counts.decided:,} not decided"
     )
     say(reporter.aside, said) if file is None else reporter.say(said)
