@@ -241,19 +241,16 @@ def _options(
     """The arguments of a call, checked against the defaults where they are known."""
     options: dict[str, int | bool] = {}
     for name, value, position in call.arguments:
-        default = None if defaults is None else defaults.get(name)
-        usable = isinstance(value, bool) or (0 <= value < 1e9 and value.is_integer())
-        if default is not None and isinstance(value, bool) != isinstance(default, bool):
-            usable = False
-        if defaults is not None and default is None:
+        if defaults is not None and name not in defaults:
             hint = suggest(name, defaults, cutoff=0.5)
             takes = ", ".join(defaults) or "no arguments"
-            raise TextError(
-                f"network: {call.name} takes {takes}, got {name!r}{hint}", text, position
-            )
-        if not usable:
-            kind = "true or false" if isinstance(default, bool) else "a whole number"
+            problem = f"network: {call.name} takes {takes}, got {name!r}{hint}"
+            raise TextError(problem, text, position)
+        truth = isinstance(value, bool)
+        wanted = isinstance(defaults[name], bool) if defaults else truth
+        if truth != wanted or not (truth or (0 <= value < 1e9 and value.is_integer())):
+            kind = "true or false" if wanted else "a whole number"
             problem = f"network: expected {kind} for {name}, got {format_value(value)}"
             raise TextError(problem, text, position)
-        options[name] = value if isinstance(value, bool) else int(value)
+        options[name] = value if truth else int(value)
     return options

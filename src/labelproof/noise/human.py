@@ -72,10 +72,9 @@ def human_labels(
     path, key = Path(path), HUMAN_LABELS[choose("which", which, HUMAN_LABELS)].key
     arrays = _read(path)
     if missing := {_CLEAN, key} - set(arrays):
-        has = [name for name, entry in HUMAN_LABELS.items() if entry.key in arrays]
         raise ValueError(
-            f"{path}: expected an array {sorted(missing)[0]!r} for {which!r} labels; "
-            f"the file has {', '.join(has) or 'none of the human labels'}"
+            f"{path}: expected an array {min(missing)!r} for {which!r} labels, got "
+            f"{', '.join(sorted(arrays)) or 'none'}"
         )
     clean, noisy = (admit_labels(arrays[name], name=f"{path}: {name}") for name in (_CLEAN, key))
     if clean.shape != noisy.shape:

@@ -52,8 +52,6 @@ class StreamedImages:
         self.images = images
         self.augmentation = augmentation or Augmentation()
         self.workers = 0 if isinstance(images, np.ndarray) else workers
-        if not len(images):
-            raise ValueError("images: expected at least one, got none")
         # What is to be done, batch by batch; stays in this process, so it may change.
         self._agenda: list[_Item] = []
         channels, height, width = images[0].shape

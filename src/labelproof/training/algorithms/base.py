@@ -85,11 +85,6 @@ class Algorithm(nn.Module, ABC):
 
     def __init__(self, loss: Loss, *, num_classes: int, num_examples: int):
         super().__init__()
-        if not isinstance(loss, Loss):
-            raise TypeError(
-                f"loss: expected a labelproof loss, got {type(loss).__name__}; "
-                "labelproof.losses.as_loss takes any other module"
-            )
         if loss.reduction != "mean":
             raise ValueError(f"loss: expected the reduction 'mean', got {loss.reduction!r}")
         self.loss = loss
