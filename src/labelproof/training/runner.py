@@ -130,9 +130,6 @@ class ActiveRun:
             yield from self._finish()
         else:
             self.run.begin()
-            if self.run.step == self.run.steps:
-                # Saved after an epoch's last step because its evaluation was cut short.
-                yield from self._end_epoch()
             self.consistent = True
 
     @cached_property
@@ -150,10 +147,6 @@ class ActiveRun:
                 yield from self._end_epoch()
         except DivergedError as error:
             yield self._fail(error)
-        except Exception:
-            # An epoch whose evaluation failed can still be saved after its last step.
-            self.consistent = self.run.step == self.run.steps
-            raise
 
     def _guard(self, events: Iterator[Event]) -> Iterator[Event]:
         """Pass events on; an error or Ctrl-C between them leaves the run marked inconsistent."""
