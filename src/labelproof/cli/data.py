@@ -87,11 +87,7 @@ def download(
     console = Console()
     datasets = [known_dataset(name) for name in names]
     for dataset in datasets:
-        try:
-            found = _download(console, dataset.name, root=data_root, mirror=mirror, timeout=timeout)
-        except KeyboardInterrupt:
-            console.print("\nStopped; run the same command to download what is missing.")
-            raise typer.Exit(130) from None
+        found = _download(console, dataset.name, root=data_root, mirror=mirror, timeout=timeout)
         say(console, _verdict(found))
 
 
