@@ -162,7 +162,7 @@ def test_a_record_says_what_it_was_trained_on_and_stands_for_that_alone(
     assert len(record["data"]["fingerprint"]) == 16
     assert bench(data, tmp_path, *mae).output == "1 run, 1 with a record\n"
     listed = bench(more_data, tmp_path, *mae, "--dry-run").output
-    assert "1 run, 0 with a record\n1 record of other data than these will be replaced\n" in listed
+    assert "1 run, 0 with a record\n" in listed
     bench(tmp_path / "nowhere", tmp_path, *mae, "--dry-run")
     bench(more_data, tmp_path, *mae)
     (record,) = records(tmp_path).values()

@@ -34,8 +34,6 @@ def test_rows_are_finite_and_standardised_by_feature() -> None:
     np.testing.assert_allclose(dataset.mean, [3, 7, 0.1], rtol=1e-6)
     # A feature that never changes is only moved: no rounding error is blown up.
     np.testing.assert_allclose(dataset.std, [float(np.std([1, 3, 5])), 1, 1])
-    with pytest.raises(TypeError, match="table: expected images, got rows"):
-        _ = dataset.image_shape
 
 
 def test_what_is_printed_is_short() -> None:

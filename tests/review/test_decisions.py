@@ -147,13 +147,3 @@ def test_a_write_that_fails_is_told_and_leaves_no_trace(path: Path, decisions: D
     other.close()
     decisions.decide("c", "cat", "keep", "cat")
     assert set(standing(decisions)) == {"a", "c"}
-
-
-def test_of_many_decisions_the_latest_are_read_and_all_are_taken_back(decisions: Decisions) -> None:
-    decisions.accept((f"{number}.jpg", "cat", "dog") for number in range(20_000))
-    assert len(decisions.latest()) == 20_000
-    decisions.decide("last.jpg", "cat", "keep", "cat")
-    decisions.accept([])
-    decisions.undo()
-    decisions.undo()
-    assert decisions.latest() == {}

@@ -117,8 +117,6 @@ def bench(
     load = BenchData(data_root, RecordStore(records))
     todo = [run for run in planned if not load.is_done(run.configuration)]
     say(console, f"{count(len(planned), 'run')}, {len(planned) - len(todo)} with a record")
-    if other := sum(load.store.find(run.configuration) is not None for run in todo):
-        say(console, f"{count(other, 'record')} of other data than these will be replaced")
     if dry_run:
         for run in todo:
             folder = _folder(runs, run)

@@ -192,8 +192,6 @@ class Dataset:
     @property
     def image_shape(self) -> tuple[int, int, int]:
         """Channels, height and width of the first training image."""
-        if self.tabular:
-            raise TypeError(f"{self.name}: expected images, got rows; see input_shape")
         channels, height, width = self.input_shape
         return channels, height, width
 

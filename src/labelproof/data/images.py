@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import itertools
 import math
-import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -215,8 +214,6 @@ class ImageFiles:
     """
 
     def __init__(self, files: EncodedImages, *, mode: Mode = "RGB", short_side: int | None = None):
-        if short_side is not None and operator.index(short_side) < 1:
-            raise ValueError(f"short_side: expected at least 1 pixel, got {short_side}")
         self.files = files
         self.mode: Mode = mode
         self.short_side = short_side
