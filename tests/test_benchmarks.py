@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import shutil
-import statistics
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -32,19 +31,6 @@ def test_the_table_is_the_numbers(numbers: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copy(numbers, tmp_path))
     load("losses").write_table(copy)
     assert copy.with_suffix(".md").read_text() == numbers.with_suffix(".md").read_text()
-
-
-SPEED = sorted(FOLDER.glob("training-*.json"))
-
-
-@pytest.mark.parametrize("numbers", SPEED, ids=lambda path: path.stem)
-def test_a_speed_is_the_median_of_its_turns_and_a_ratio_to_the_habit(numbers: Path) -> None:
-    for found in json.loads(numbers.read_text())["measurements"]:
-        medians = {key: statistics.median(turns) for key, turns in found["turns"].items()}
-        assert found["images_per_second"] == pytest.approx(medians, abs=0.051)
-        habit = medians.pop("field")
-        ratios = {key: rate / habit for key, rate in medians.items()}
-        assert found["ratio"] == pytest.approx(ratios, abs=0.0051)
 
 
 TABLES: dict[str, tuple[str, Callable[[ModuleType, Any], str]]] = {
@@ -76,17 +62,3 @@ def test_a_table_is_of_its_numbers() -> None:
 def test_the_readme_claims_the_speed_that_was_measured() -> None:
     claim = load("speed_tables").claim(FOLDER, "h200")
     assert claim in (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def test_packed_runs_came_to_what_they_came_to_alone() -> None:
-    (numbers,) = FOLDER.glob("packing-*.json")
-    for runs in json.loads(numbers.read_text())["equal"].values():
-        assert runs
-        assert all(all(found.values()) for found in runs.values())
-
-
-def test_a_million_labels_are_audited_faster_than_by_cleanlab_in_half_its_memory() -> None:
-    found = json.loads((FOLDER / "audit-scale.json").read_text())
-    assert (found["samples"], found["classes"]) == (1_000_000, 100)
-    assert found["ours"]["seconds"] < found["cleanlab"]["seconds"]
-    assert found["ours"]["megabytes"] < found["cleanlab"]["megabytes"] / 2
