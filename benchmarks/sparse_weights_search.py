@@ -52,7 +52,6 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from labelproof.audit.noise_model import fit_noise_model
-from labelproof.cli.bench import TimeLimit
 from labelproof.cli.console import TIME_IS_UP
 from labelproof.data import Dataset, Split, load_dataset
 from labelproof.experiments.presets import (
@@ -500,10 +499,9 @@ def carry_out(
         for each in configurations
         if each.name not in done and (store is None or store.find(each) is None)
     ]
-    limit, left = TimeLimit(stop), len(todo)
+    left = len(todo)
     jobs = [Job(configuration, folder / configuration.name) for configuration in todo]
-    for event in train_runs(limit.give(jobs), execution, load=load, at_once=at_once, stop=stop):
-        limit.see(event)
+    for event in train_runs(jobs, execution, load=load, at_once=at_once, stop=stop):
         if event.kind not in ("finished", "failed"):
             continue
         line = describe(event)
