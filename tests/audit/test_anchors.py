@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from audit.noisy_logits import make, softmax, symmetric, temperature_of
 
-from labelproof.audit import audit_logits
+from labelproof.audit import anchors, audit_logits
 from labelproof.audit.anchors import find_anchors, read_through, read_word, share_of_doubts
 from labelproof.audit.noise_model import Groups, fit_noise_model
 
@@ -112,6 +112,14 @@ def labels_with(logits: np.ndarray, share: float, *, wrong: float = 0.3) -> np.n
 def shared(logits: np.ndarray, given: np.ndarray) -> float:
     samples = Groups(logits, given)
     return share_of_doubts(samples, (samples.predicted != samples.given).astype(np.float32))
+
+
+def test_a_few_anchors_say_nothing_of_their_class() -> None:
+    counts = np.array([[5.0, 4.0], [0.0, 90.0]])
+    assert anchors._raised(np.eye(2), counts, 0.1) is None
+    raised = anchors._raised(np.eye(2), 10 * counts, 0.1)
+    assert raised is not None
+    np.testing.assert_allclose(raised, [[5 / 9, 4 / 9], [0, 1]], atol=0.02)
 
 
 def test_the_share_of_doubts_is_told_by_mistakes_that_are_the_second_choice() -> None:

@@ -61,6 +61,7 @@ def test_bad_arguments_are_named() -> None:
 
 
 def test_only_confused_classes_flip_and_the_named_ones_are_the_papers() -> None:
+    np.testing.assert_array_equal(asymmetric_matrix(2, 0.3, confusions={0: 0}), np.eye(2))
     matrix = asymmetric_matrix(4, 0.3, confusions={1: 2, 2: 1})
     expected = [[1, 0, 0, 0], [0, 0.7, 0.3, 0], [0, 0.3, 0.7, 0], [0, 0, 0, 1]]
     np.testing.assert_allclose(matrix, expected)

@@ -279,3 +279,20 @@ def test_what_cannot_be_used_is_refused(noisy_blobs: Arrays) -> None:
             RobustClassifier(**options).fit(noisy_blobs[0], noisy_blobs[1])
     with pytest.raises(ValueError, match=r"X: .*images"):
         robust(tree).fit(np.zeros((20, 4, 4)), np.arange(20) % 2)
+
+
+def test_a_blend_has_the_weights_that_predict_labels_best() -> None:
+    given, even = np.zeros(400, np.int64), np.full(400, 1 / 400)
+
+    def told(first: float, last: float) -> committee.Told:
+        chance = np.repeat([first, last], 200)
+        return committee.Told(np.column_stack([chance, 1 - chance]), 1.0, 0.0)
+
+    one_each = {(0, 0): told(0.9, 0.3), (1, 0): told(0.3, 0.9), (2, 0): told(0.2, 0.2)}
+    weights = committee._blend(one_each, given, even)
+    assert weights == pytest.approx({(0, 0): 0.5, (1, 0): 0.5}, abs=0.01)
+    better = {(0, 0): told(0.8, 0.8), (0, 1): told(0.5, 0.5), (1, 0): told(0.9, 0.1)}
+    assert committee._blend(better, given, even)[0, 0] > 0.9
+    # However many there are, someone is left.
+    many = {(number, 0): told(0.6, 0.6) for number in range(30)}
+    assert sum(committee._blend(many, given, even).values()) == pytest.approx(1)

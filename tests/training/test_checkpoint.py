@@ -102,12 +102,14 @@ def test_the_newest_are_kept_and_other_files_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "read-me.txt").touch()
     (tmp_path / ".labelproof-1a2b3c4d").touch()
+    (tmp_path / "._00001.safetensors").touch()  # a Mac leaves such beside what it copies
     for epoch in range(5):
         save_checkpoint(tmp_path, f"{epoch:05}", at(epoch))
-    kept = ["00003.safetensors", "00004.safetensors", "notes", "read-me.txt"]
-    assert names(tmp_path) == kept
+    others = ["notes", "read-me.txt"]
+    hidden = "._00001.safetensors"
+    assert names(tmp_path) == [hidden, "00003.safetensors", "00004.safetensors", *others]
     save_checkpoint(tmp_path, "00005", at(5), keep=1)
-    assert names(tmp_path) == ["00005.safetensors", *kept[2:]]
+    assert names(tmp_path) == [hidden, "00005.safetensors", *others]
     # One that goes back is the newest: those after it are of an abandoned course.
     save_checkpoint(tmp_path, "00000", at(7))
     assert newest(tmp_path) == 7
