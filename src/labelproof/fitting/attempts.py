@@ -63,8 +63,10 @@ def read_attempts(folder: Path, name: str = ATTEMPTS) -> Attempts | None:
     try:
         return read_fields(Attempts, read_json(path))
     except (ValueError, TypeError) as error:
+        # What is damaged may be as long as the file, and is quoted.
+        reason = str(error)[:200]
         raise ValueError(
-            f"{path}: not what labelproof writes there ({error}); start anew with --fresh"
+            f"{path}: not what labelproof writes there ({reason}); start anew with --fresh"
         ) from None
 
 
