@@ -34,9 +34,9 @@ def for_flags(message: str) -> str:
     """Rewrite a message of the library for the command line: flags instead of arguments.
 
     >>> for_flags("fix them, or use on_error='skip'")
-    'fix them, or use --skip-unreadable, or no --strict'
+    'fix them, or use --skip-unreadable, or leave out --strict'
     """
-    flags = "--skip-unreadable, or no --strict"
+    flags = "--skip-unreadable, or leave out --strict"
     return message.replace("on_error='skip'", flags).replace(" (label=)", "")
 
 

@@ -83,7 +83,10 @@ def figure(
         raise ValueError(f"--output: expected a name that ends in {endings}, got {output}")
     features = name == TSNE
     if (methods or columns if features else runs or embeddings) or (noise and not embeddings):
-        raise ValueError("figure: expected --runs or --embeddings with tsne, --methods without")
+        raise ValueError(
+            "figure: expected --runs or --embeddings with tsne, --methods or --columns with the "
+            "others, --noise with --embeddings"
+        )
     if embeddings is not None:
         drawn = _draw_embeddings(embeddings, noise)
     elif features:

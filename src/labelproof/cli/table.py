@@ -62,7 +62,10 @@ def table(
     if name == SUMMARY:
         if dataset or methods or columns or chosen not in SUMMARIES:
             known = ", ".join(SUMMARIES)
-            raise ValueError(f"summary: expected without other options, and as one of {known}")
+            raise ValueError(
+                "summary: expected without --dataset, --methods and --columns, and --format one of "
+                f"{known}"
+            )
         text, said = SUMMARIES[chosen](compare_all(store)), explain_left_out(store)
     else:
         data = choose_dataset(f"table {name}", dataset, GRIDS[name].datasets)

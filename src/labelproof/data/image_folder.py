@@ -76,10 +76,10 @@ def load_folder(
 def list_folder(
     path: str | os.PathLike[str],
 ) -> tuple[dict[str, dict[str, list[str]]], dict[str, list[str]]]:
-    """The images of a folder by split and class, and what else is in it and not hidden.
+    """The images of a folder by split and class, and all else in it that is not hidden.
 
-    That are `ignored` files, not images by their ending; `loose` images, in no class; `empty` class
-    folders; and `linked` folders within a class, which are not followed.
+    The others are `ignored` files, not images by their ending; `loose` images, in no class; `empty`
+    class folders; and `linked` folders within a class, which are not followed.
     """
     root = os.fspath(path)
     others: dict[str, list[str]] = {name: [] for name in ("ignored", "loose", "empty", "linked")}

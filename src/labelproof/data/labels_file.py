@@ -71,7 +71,10 @@ def relabel(
         said += f" when the file was made, such as {few(changed)}"
         # Rows are known by their line, and may have moved.
         if len(changed) > _CORRECTED * told.sum():
-            raise ValueError(f"{said}; make it again, or remove its column given if that is right")
+            raise ValueError(
+                f"{said}; make the file again, or remove its column 'given' if the data were "
+                "corrected since"
+            )
         if changed:
             notice(said)
     numbers = pd.Index(classes, dtype=object).get_indexer(pd.Index(rows["label"], dtype=object))

@@ -47,6 +47,7 @@ _TREES_OF_FOLD = 33
 _NEGLIGIBLE = 0.01
 """A probability below which a row is not repeated for a class."""
 _FEW_COEFFICIENTS = 100
+"""Coefficients up to which Newton's method is faster than a quasi-Newton one."""
 _LARGEST_GROUP = 3
 """Rows of a group that one tree in twenty leaves out."""
 

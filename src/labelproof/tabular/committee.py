@@ -55,6 +55,7 @@ _FEWEST_OF_CLASS = 5
 """Likewise for the labels of one class: a model that has seen two rows of a class rarely predicts
 it, and would take all of its labels for wrong."""
 _STEPS = 200
+"""Of expectation maximisation; with more of them the weights follow chance in the labels."""
 _NEGLIGIBLE = 0.05
 """Weight below which a candidate is left out of a blend, since each in it is trained again."""
 _MOST_TREES = 600
