@@ -23,7 +23,7 @@ from labelproof.data.notices import DataWarning
 def encoded(image: Image.Image, kind: str, **options: object) -> StoredImage:
     stream = io.BytesIO()
     image.save(stream, kind, **options)
-    return StoredImage("stored", stream.getvalue())
+    return StoredImage("stored", [stream.getvalue()])
 
 
 def test_files_come_back_exactly_or_nearly(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_files_with_several_pages_are_counted_and_one_is_named() -> None:
     for kind, full in itertools.product(("TIFF", "GIF", "WEBP", "PNG"), (False, True)):
         single = encoded(pages[0], kind)
         several = encoded(pages[0], kind, save_all=True, append_images=pages[1:])
-        several = StoredImage("stack", several.content)
+        several = StoredImage("stack", [several.content])
         with pytest.warns(DataWarning, match=r"^2 images have more than one page.* such as stack:"):
             readable, _, _ = examine_images([single, several, single, several], full=full)
         assert readable == [0, 1, 2, 3]
@@ -158,7 +158,7 @@ def test_images_are_grey_if_all_of_them_are_and_know_whether_they_have_one_size(
     assert not ImageFiles([wide, encoded(high, "PNG")]).one_size
     # A camera on its side stores what is wide as high.
     assert ImageFiles([wide, encoded(high, "PNG", exif=exif)]).one_size
-    assert not ImageFiles([wide, StoredImage("broken", b"")]).one_size
+    assert not ImageFiles([wide, StoredImage("broken", [b""])]).one_size
     assert not ImageFiles([]).one_size
 
 

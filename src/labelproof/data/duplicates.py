@@ -58,8 +58,8 @@ def report_duplicates(place: str, splits: Mapping[str, Any]) -> dict[str, NDArra
     files = [
         (file, split, label)
         for split, content in splits.items()
-        if isinstance(content.files, list)  # paths, and not images within another file
         for file, label in zip(content.files, content.labels, strict=True)
+        if isinstance(file, str)  # and not an image within another file
     ]
     groups = np.full(len(files), -1)
     for number, group in enumerate(find_duplicates([file for file, _, _ in files])):

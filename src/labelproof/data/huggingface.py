@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import LabelledFiles, OnError, StoredImage, dataset_from_files
@@ -62,33 +60,24 @@ def load_huggingface(
             strict = on_error if kept else "skip"
             leave_out(f"{place}: {split}: {share} without a label", strict)
         if kept:
-            images = ArrowImages(rows, image, np.array(kept), split)
+            source = _ImageColumn(rows, image)
+            images = [StoredImage(f"{split} row {row}", source, row) for row in kept]
             splits[split] = LabelledFiles(images, [words[row] for row in kept])
     name = readable(root.name)
     return dataset_from_files(name, splits, named, on_error, short_side)
 
 
-class ArrowImages(Sequence[Any]):
-    """Rows `chosen` of an image column in Arrow files, read on access; can be pickled."""
+@dataclass(frozen=True)
+class _ImageColumn:
+    """A column of images in Arrow files, whose bytes are read on access; can be pickled."""
 
-    def __init__(self, rows: Any, column: str, chosen: NDArray[np.int64], name: str):
-        self.rows, self.column, self.chosen, self.name = rows, column, chosen, name
+    rows: Any
+    column: str
 
-    def __len__(self) -> int:
-        return len(self.chosen)
-
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, row: int) -> bytes:
         # Not decoded by datasets, which would fetch an image whose path is an address.
-        image = self.rows.data.column(self.column)[int(self.chosen[index])].as_py()
-        return StoredImage(self.name_of(index), (image and image["bytes"]) or b"")
-
-    def name_of(self, index: int) -> str:
-        """The name of an image, without reading it."""
-        return f"{self.name} row {int(self.chosen[index])}"
-
-    def select(self, indices: Sequence[int]) -> ArrowImages:
-        """Some of the images."""
-        return ArrowImages(self.rows, self.column, self.chosen[list(indices)], self.name)
+        image = self.rows.data.column(self.column)[row].as_py()
+        return (image and image["bytes"]) or b""
 
 
 def _load(root: Path, place: str) -> dict[str, Any]:

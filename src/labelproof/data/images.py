@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -46,20 +46,21 @@ Mode: TypeAlias = Literal["RGB", "L"]
 """Colour, or one grey channel."""
 
 
-@dataclass(frozen=True)
-class StoredImage:
-    """The bytes of an image file within another file, and its name."""
+class StoredImage(NamedTuple):
+    """An image file within another file: its name, and where its bytes are read from."""
 
     name: str
-    content: bytes
+    source: Any
+    row: int = 0
+
+    @property
+    def content(self) -> bytes:
+        """The bytes, read when they are asked for."""
+        return self.source[self.row]
 
 
 Encoded: TypeAlias = str | StoredImage
-"""An image before it is decoded: the path of its file, or its bytes."""
-
-EncodedImages: TypeAlias = Sequence[Any]
-"""Of `Encoded`, such as a list of paths. One that reads an image on access may have
-`name_of(index)` and `select(indices)`, which do not."""
+"""An image before it is decoded: the path of its file, or its place in another file."""
 
 SUFFIXES = frozenset(
     {".bmp", ".gif", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
@@ -213,7 +214,9 @@ class ImageFiles:
     (1, (3, 15, 20), array([  0, 128, 128], dtype=uint8))
     """
 
-    def __init__(self, files: EncodedImages, *, mode: Mode = "RGB", short_side: int | None = None):
+    def __init__(
+        self, files: Sequence[Encoded], *, mode: Mode = "RGB", short_side: int | None = None
+    ):
         self.files = files
         self.mode: Mode = mode
         self.short_side = short_side
@@ -246,12 +249,6 @@ def look_at_each(files: Any, look: Callable[[Any], Found]) -> Iterator[Found]:
             yield from pool.map(look, [files[index] for index in chosen])
 
 
-def select_images(files: EncodedImages, indices: Sequence[int]) -> EncodedImages:
-    """Some of many stored images, still read on access."""
-    select = getattr(files, "select", None)
-    return [files[index] for index in indices] if select is None else select(indices)
-
-
 def as_picture(pixels: NDArray[np.uint8]) -> Image.Image:
     """A Pillow image from `(C, H, W)`: colours for three channels, else the first channel."""
     colours = pixels.transpose(1, 2, 0) if len(pixels) == 3 else pixels[0]
@@ -259,7 +256,7 @@ def as_picture(pixels: NDArray[np.uint8]) -> Image.Image:
 
 
 def examine_images(
-    files: EncodedImages, *, full: bool, short_side: int | None = None
+    files: Sequence[Encoded], *, full: bool, short_side: int | None = None
 ) -> tuple[list[int], list[str], bool]:
     """Open every image: its header, which is quick, or all of its pixels.
 
@@ -342,7 +339,7 @@ def sample_statistics(images: ImageFiles, *, sample: int = 256) -> Statistics:
 class LabelledFiles:
     """Stored images, the class of each by name, and the group, where groups are known."""
 
-    files: EncodedImages
+    files: Sequence[Encoded]
     labels: Sequence[str]
     groups: Sequence[str] | None = None
 
@@ -369,7 +366,7 @@ def dataset_from_files(
     report_similar(name, names)
     opened = on_error != "later"
     copies = report_duplicates(name, splits) if opened and statistics is None else {}
-    kept: dict[str, tuple[EncodedImages, Any, Any]] = {}
+    kept: dict[str, tuple[Sequence[Encoded], Any, Any]] = {}
     unreadable: list[str] = []
     grey = opened
     for split, content in splits.items():
@@ -383,7 +380,7 @@ def dataset_from_files(
             chosen, problems, all_grey = examine_images(files, full=full, short_side=short_side)
             unreadable += problems
             grey = grey and (all_grey or not chosen)
-            files = select_images(files, chosen)
+            files = [files[index] for index in chosen]
         if chosen:
             kept[split] = files, labels[chosen], None if groups is None else groups[chosen]
     if unreadable:
@@ -417,18 +414,16 @@ def sample_names(split: Split, data: str | os.PathLike[str]) -> list[str]:
     """
     if split.places is not None:
         return list(split.places)
-    images = split.images
-    name_of = str
-    if isinstance(images, ImageFiles):
-        place = Path(data).expanduser()
-        files: Any = images.files
-        base = os.path.abspath(place if place.is_dir() else place.parent)
-        # Some sources know an image's name without reading it.
-        name_of = getattr(files, "name_of", lambda index: _file_name(files[index], base))
-    return [name_of(index) for index in range(len(split))]
+    if not isinstance(split.images, ImageFiles):
+        return [str(index) for index in range(len(split))]
+    place = Path(data).expanduser()
+    base = os.path.abspath(place if place.is_dir() else place.parent)
+    return [_file_name(file, base) for file in split.images.files]
 
 
-def _file_name(file: str, base: str) -> str:
+def _file_name(file: Encoded, base: str) -> str:
+    if isinstance(file, StoredImage):
+        return file.name
     path = os.path.abspath(file)
     inside = path.startswith(base + os.sep)
     return Path(os.path.relpath(path, base) if inside else path).as_posix()

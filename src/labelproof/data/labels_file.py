@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset, Split
-from labelproof.data.images import ImageFiles, sample_names, select_images
+from labelproof.data.images import ImageFiles, sample_names
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.table import as_text, find_column, read_table, row_names
 
@@ -106,7 +106,7 @@ def select_samples(split: Split, kept: NDArray[np.int64]) -> Split:
         places = places or [str(index) for index in kept.tolist()]
         images = images[kept]
     elif isinstance(images, ImageFiles):
-        files = select_images(images.files, kept.tolist())
+        files = [images.files[index] for index in kept.tolist()]
         images = ImageFiles(files, mode=images.mode, short_side=images.short_side)
     return Split(
         images, split.labels[kept], places, None if split.groups is None else split.groups[kept]

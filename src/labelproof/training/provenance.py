@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
-from labelproof.data.images import ImageFiles
+from labelproof.data.images import ImageFiles, StoredImage
 from labelproof.data.notices import readable
 from labelproof.data.published import is_known
 from labelproof.noise import parse_noise
@@ -152,11 +152,8 @@ def _label_bytes(labels: NDArray[np.int64]) -> bytes:
 
 def _files(images: ImageFiles) -> Iterator[tuple[str, int]]:
     """The name of each image within their common folder, and the size of its file, if any."""
-    name_of = getattr(images.files, "name_of", None)
-    if name_of is not None:  # the name is known without reading the image
-        yield from ((name_of(index), 0) for index in range(len(images)))
-        return
-    files: list[Any] = [images.files[index] for index in range(len(images))]
+    yield from ((file.name, 0) for file in images.files if isinstance(file, StoredImage))
+    files = [file for file in images.files if isinstance(file, str)]
     # By letters, since absolute and relative paths may be mixed; then up to the last whole folder.
     outside = os.path.commonprefix(files).rfind(os.sep) + 1  # noqa: RUF071
     for file in files:

@@ -315,10 +315,9 @@ def _count_among(split: Split, own: Split) -> int | None:
     """How many samples of a split are among others."""
     samples, known = split.images, own.images
     if isinstance(samples, ImageFiles) and isinstance(known, ImageFiles):
-        both = (samples, known)
-        if any(getattr(images.files, "name_of", None) for images in both):
-            return None  # in an archive, say, where to ask for a file is to read it
-        paths = [str(images.files[index]) for images in both for index in range(len(images))]
+        paths = [file for file in (*samples.files, *known.files) if isinstance(file, str)]
+        if len(paths) < len(samples) + len(known):
+            return None  # within other files, where to ask for a file is to read it
         groups = [group for group in find_duplicates(paths) if group[-1] >= len(samples)]
         return sum(index < len(samples) for group in groups for index in group)
     if not isinstance(samples, np.ndarray) or not isinstance(known, np.ndarray):
