@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from labelproof.data.load import load_dataset
-from labelproof.experiments.embeddings import (
+from labelproof.experiments.figures import (
     Embedding,
     read_embeddings,
     sample_test_images,

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from labelproof.data.load import load_dataset
-from labelproof.experiments.embeddings import find_runs, sample_test_images, see_features
+from labelproof.experiments.figures import find_runs, sample_test_images, see_features
 from labelproof.verbs.run import load_run
 
 

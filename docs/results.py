@@ -21,7 +21,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from labelproof.experiments.embeddings import read_embeddings, select_embeddings, shown_classes
+from labelproof.data.published import known_dataset
+from labelproof.experiments.figures import read_embeddings
 from labelproof.experiments.grids import Cell, PlannedRun, plan
 from labelproof.experiments.presets import paper_configuration
 from labelproof.experiments.records import RecordStore
@@ -102,10 +103,10 @@ def draw(store: RecordStore, folder: Path, is_stale: Callable[[Path], bool]) -> 
     for file in sorted((store.folder / "embeddings").glob("*.npz")):
         for noise in NOISES:
             path = folder / _view(file.stem, noise)
-            found = select_embeddings(read_embeddings(file), noise) if is_stale(path) else []
+            found = read_embeddings(file, noise) if is_stale(path) else []
             if found:
                 title = f"Features of {len(found[0].labels):,} test images, {DATASETS[file.stem]}"
-                classes = shown_classes(file.stem)
+                classes = known_dataset(file.stem).class_names
                 save_figure(draw_embeddings(found, title=title, class_names=classes), path)
                 yield path
 
@@ -133,7 +134,7 @@ def _picture(name: str, dataset: str) -> str:
 def _embeddings(store: RecordStore, dataset: str, noise: str) -> str:
     summary = f"What networks see, {noise} noise, {DATASETS[dataset]}"
     file = store.folder / "embeddings" / f"{dataset}.npz"
-    if not file.exists() or not select_embeddings(read_embeddings(file), noise):
+    if not file.exists() or not read_embeddings(file, noise):
         return f"{summary}: {NOTHING[1:-1]}."
     picture = f"../generated/{_view(dataset, noise)}"
     return f"[![{summary}]({picture})]({picture})"

@@ -8,7 +8,7 @@ from small_runs import small, train
 from trained import refusal, succeed
 
 from labelproof.data import load_digits
-from labelproof.experiments.embeddings import embed, sample_test_images, see_features
+from labelproof.experiments.figures import embed, sample_test_images, see_features
 from labelproof.training import Job
 from labelproof.verbs.run import load_run
 

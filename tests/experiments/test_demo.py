@@ -8,7 +8,7 @@ from small_runs import weights_of
 from labelproof import format_loss, parse_loss
 from labelproof.data import load_digits
 from labelproof.experiments import demo
-from labelproof.experiments.embeddings import see_features
+from labelproof.experiments.figures import see_features
 from labelproof.training import DivergedError, RunRecord
 from labelproof.training.trained_network import load_network
 

@@ -233,18 +233,18 @@ def entry(*values: float, paper: float = 50.0, std: float | None = 0.4) -> table
 
 
 def test_a_cell_may_differ_by_a_point_or_twice_the_spread() -> None:
-    assert tables.tolerance(entry(50.0)) == 1
-    assert tables.tolerance(entry(50.0, std=None)) == 1
-    assert tables.tolerance(entry(50.0, std=3.0)) == 6
+    assert entry(50.0).tolerance == 1
+    assert entry(50.0, std=None).tolerance == 1
+    assert entry(50.0, std=3.0).tolerance == 6
     # Two seeds that are 2 apart deviate by the root of 2.
-    assert tables.tolerance(entry(49.0, 51.0, std=None)) == pytest.approx(2 * math.sqrt(2))
-    assert tables.tolerance(entry(49.0, 51.0, std=1.0)) == pytest.approx(2 * math.sqrt(3))
-    assert tables.reproduces(entry(51.0)) is True
-    assert tables.reproduces(entry(98.06 + 1.0, paper=98.06, std=0.1)) is True
-    assert tables.reproduces(entry(51.01)) is False
-    assert tables.reproduces(entry(48.99)) is False
-    assert tables.reproduces(entry()) is None
-    assert tables.reproduces(tables.Entry(CELL, {1: 50.0}, None)) is None
+    assert entry(49.0, 51.0, std=None).tolerance == pytest.approx(2 * math.sqrt(2))
+    assert entry(49.0, 51.0, std=1.0).tolerance == pytest.approx(2 * math.sqrt(3))
+    assert entry(51.0).reproduces is True
+    assert entry(98.06 + 1.0, paper=98.06, std=0.1).reproduces is True
+    assert entry(51.01).reproduces is False
+    assert entry(48.99).reproduces is False
+    assert entry().reproduces is None
+    assert tables.Entry(CELL, {1: 50.0}, None).reproduces is None
 
 
 def test_every_published_cell_is_counted_once(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_every_published_cell_is_counted_once(tmp_path: Path) -> None:
     assert list(store) == []
     cells = {("CE", "0.6"): [40.05], ("CE+SR", "0.6"): [77.77], ("mae", "0.6"): [60.0]}
     fill_table(store, "symmetric", "cifar10", cells)
-    found = tables.compare(tables.make_table(store, "symmetric", "cifar10"))
+    found = tables.make_table(store, "symmetric", "cifar10")
     assert [entry.cell.method for entry in found.outside] == ["CE"]
     assert [entry.cell.method for entry in found.within] == ["CE+SR"]
     assert (found.measured, found.cells, len(found.missing)) == (2, 45, 43)

@@ -7,7 +7,7 @@ import pytest
 from html_page import Page
 
 from labelproof.experiments.demo import SETTING, DemoRun, rows
-from labelproof.experiments.embeddings import Embedding
+from labelproof.experiments.figures import Embedding
 from labelproof.report import demo as page_of_the_demo
 from labelproof.report.demo import finding, write_demo_page
 from labelproof.training.record import RunRecord, versions

@@ -7,7 +7,7 @@ from made_records import committed, made_record
 from matplotlib.figure import Figure
 from PIL import Image
 
-from labelproof.experiments.embeddings import Embedding
+from labelproof.experiments.figures import Embedding
 from labelproof.experiments.grids import plan
 from labelproof.experiments.records import RecordStore
 from labelproof.losses import format_loss, parse_loss

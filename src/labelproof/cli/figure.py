@@ -11,13 +11,12 @@ from labelproof.cli.console import say, told
 from labelproof.cli.options import split_names, takes
 from labelproof.cli.table import choose_dataset
 from labelproof.data.load import load_dataset
-from labelproof.experiments.embeddings import (
+from labelproof.data.published import known_dataset
+from labelproof.experiments.figures import (
     embed,
     find_runs,
     read_embeddings,
     sample_test_images,
-    select_embeddings,
-    shown_classes,
 )
 from labelproof.experiments.tables import explain_left_out, open_records
 from labelproof.ranges import choose
@@ -104,12 +103,12 @@ def figure(
 
 
 def _draw_embeddings(path: Path, noise: str | None) -> Figure:
-    found = select_embeddings(read_embeddings(path), noise)
+    found = read_embeddings(path, noise)
     if not found:
         raise ValueError(f"--noise: {path} has nothing of the noise {noise}")
     data = path.stem
     title = f"Features of {len(found[0].labels):,} test images (t-SNE), {DATASETS.get(data, data)}"
-    return draw_embeddings(found, title=title, class_names=shown_classes(data))
+    return draw_embeddings(found, title=title, class_names=known_dataset(data).class_names)
 
 
 def _draw_features(

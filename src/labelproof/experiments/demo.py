@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from labelproof.data import load_digits
-from labelproof.experiments.embeddings import Embedding, embed
+from labelproof.experiments.figures import Embedding, embed
 from labelproof.training import (
     Configuration,
     DivergedError,

@@ -16,6 +16,8 @@ from labelproof.experiments.records import RecordStore, is_of_published_data, se
 
 BEST = 3
 """How many of a column are marked as best, as in the paper."""
+LEAST = 1.0
+"""Points by which any cell may differ: about what a machine, a library and a seed make of it."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,10 @@ class Entry:
     Example:
         >>> cell = Cell("symmetric", "mnist", "CE", "0.8")
         >>> entry = Entry(cell, {1: 22.0, 2: 23.0}, Published(22.66, 0.61))
-        >>> entry.mean, entry.n, round(entry.difference, 2)
-        (22.5, 2, -0.16)
+        >>> entry.mean, entry.n, round(entry.difference, 2), entry.reproduces
+        (22.5, 2, -0.16, True)
+        >>> Entry(cell, {1: 25.22}, Published(22.66, 1.28)).tolerance
+        2.56
     """
 
     cell: Cell
@@ -63,6 +67,24 @@ class Entry:
             return None
         return self.mean - self.published.mean
 
+    @property
+    def tolerance(self) -> float:
+        """How many points it may differ from the paper's: 1, or twice the spread if that is more.
+
+        The spread is the root of the sum of both variances, the paper's and ours. An unknown
+        deviation counts as 0: if the paper gives none, or with a single seed.
+        """
+        paper = (self.published.std if self.published else None) or 0.0
+        return max(LEAST, 2 * math.hypot(paper, self.std or 0.0))
+
+    @property
+    def reproduces(self) -> bool | None:
+        """Whether it lies within its tolerance; `None` where one side is missing."""
+        if self.difference is None:
+            return None
+        # Both numbers have two digits; a difference of 1 must not fail for the bits behind them.
+        return round(abs(self.difference), 6) <= round(self.tolerance, 6)
+
 
 @dataclass(frozen=True)
 class ResultTable:
@@ -88,6 +110,35 @@ class ResultTable:
     def is_published(self, method: str) -> bool:
         """Whether the paper has this row."""
         return any(self[method, column].published is not None for column in self.columns)
+
+    @property
+    def within(self) -> list[Entry]:
+        """Published cells that reproduce."""
+        return self._published(reproduced=True)
+
+    @property
+    def outside(self) -> list[Entry]:
+        """Published cells that do not."""
+        return self._published(reproduced=False)
+
+    @property
+    def missing(self) -> list[Entry]:
+        """Published cells that no record is there for."""
+        return self._published(reproduced=None)
+
+    @property
+    def measured(self) -> int:
+        """How many published cells have records."""
+        return len(self.within) + len(self.outside)
+
+    @property
+    def cells(self) -> int:
+        """How many cells are published."""
+        return self.measured + len(self.missing)
+
+    def _published(self, *, reproduced: bool | None) -> list[Entry]:
+        cells = [entry for entry in self.entries.values() if entry.published is not None]
+        return [entry for entry in cells if entry.reproduces is reproduced]
 
     def best(self, column: str) -> set[str]:
         """The methods with the highest means of a column, up to three; but never all of them.
@@ -202,84 +253,7 @@ def open_records(folder: Path) -> RecordStore:
     return RecordStore(folder)
 
 
-LEAST = 1.0
-"""Points by which any cell may differ: about what a machine, a library and a seed make of it."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The published cells of a table, sorted by what became of them.
-
-    Attributes:
-        table: One of `GRIDS`.
-        dataset: The dataset's name.
-        within: Cells that reproduce.
-        outside: Cells that do not.
-        missing: Cells that no record is there for.
-    """
-
-    table: str
-    dataset: str
-    within: Sequence[Entry]
-    outside: Sequence[Entry]
-    missing: Sequence[Entry]
-
-    @property
-    def measured(self) -> int:
-        """Cells that have records."""
-        return len(self.within) + len(self.outside)
-
-    @property
-    def cells(self) -> int:
-        """Cells that the paper has."""
-        return self.measured + len(self.missing)
-
-
-def tolerance(entry: Entry) -> float:
-    """How many points a cell may differ from the paper's: 1, or twice the spread if that is more.
-
-    The spread is the root of the sum of both variances, the paper's and ours. An unknown deviation
-    counts as 0: if the paper gives none, or with a single seed.
-
-    Example:
-        >>> from labelproof.experiments.grids import Cell
-        >>> from labelproof.experiments.presets import Published
-        >>> cell = Cell("symmetric", "mnist", "FL+SR", "0.8")
-        >>> tolerance(Entry(cell, {1: 98.65}, Published(97.0, 1.28)))
-        2.56
-        >>> tolerance(Entry(cell, {1: 98.65}, Published(97.0, None)))
-        1.0
-    """
-    paper = (entry.published.std if entry.published else None) or 0.0
-    return max(LEAST, 2 * math.hypot(paper, entry.std or 0.0))
-
-
-def reproduces(entry: Entry) -> bool | None:
-    """Whether a cell lies within its tolerance; `None` where one side is missing.
-
-    >>> from labelproof.experiments.grids import Cell
-    >>> from labelproof.experiments.presets import Published
-    >>> cell = Cell("symmetric", "mnist", "FL+SR", "0.8")
-    >>> reproduces(Entry(cell, {1: 98.65}, Published(97.0, 1.28)))
-    True
-    """
-    if entry.difference is None:
-        return None
-    # Both numbers have two digits; a difference of 1 must not fail for the bits behind them.
-    return round(abs(entry.difference), 6) <= round(tolerance(entry), 6)
-
-
-def compare(table: ResultTable) -> Comparison:
-    """Sort the published cells of a table."""
-    cells = [entry for entry in table.entries.values() if entry.published is not None]
-    within, outside, missing = (
-        [entry for entry in cells if reproduces(entry) is outcome]
-        for outcome in (True, False, None)
-    )
-    return Comparison(table.table, table.dataset, within, outside, missing)
-
-
-def compare_all(store: RecordStore) -> list[Comparison]:
+def compare_all(store: RecordStore) -> list[ResultTable]:
     """All tables that the paper has numbers for, dataset by dataset.
 
     Example:
@@ -288,7 +262,7 @@ def compare_all(store: RecordStore) -> list[Comparison]:
         [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     """
     return [
-        compare(make_table(store, name, dataset))
+        make_table(store, name, dataset)
         for name, grid in GRIDS.items()
         for dataset in grid.datasets
         if published(name, dataset) and not grid.later

@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import fmean
 
 from labelproof.data.published import DATASETS
-from labelproof.experiments.curves import Line, Panel
 from labelproof.experiments.demo import DemoRun, embed_digits, plain, rows
+from labelproof.experiments.figures import Line, Panel
 from labelproof.report.figures import draw_curves, draw_embeddings, method_styles, to_svg
 from labelproof.report.page import render_words, write_page
 

@@ -23,9 +23,8 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from labelproof.experiments import curves
-from labelproof.experiments.curves import Panel
-from labelproof.experiments.embeddings import MOST_CLASSES, Embedding
+from labelproof.experiments import figures
+from labelproof.experiments.figures import MOST_CLASSES, Embedding, Panel
 from labelproof.experiments.grids import Names
 from labelproof.experiments.records import RecordStore
 from labelproof.report.page import DATASETS
@@ -55,7 +54,7 @@ class FigureKind:
         summary: One line for a list of figures.
         title: Above all panels; the dataset is put into its place.
         datasets: What it can be drawn for; the first is the paper's, or the first of the paper's.
-        panels: One of `labelproof.experiments.curves`.
+        panels: One of `labelproof.experiments.figures`.
         styles: From a panel to the styles of the lines of all.
         layout: Panels in a row, and the width and height of a panel in inches.
         limits: Of what is measured, where they are known.
@@ -185,7 +184,7 @@ _FAMILIES = ("CE", "FL", "GCE", "SCE", "APL", "NLNL")
 def method_styles(panel: Panel) -> Styles:
     """A method and its regularised form share a colour; the plain one is dashed.
 
-    >>> from labelproof.experiments.curves import Line
+    >>> from labelproof.experiments.figures import Line
     >>> method_styles(Panel("a", [Line("CE", []), Line("CE+SR", [])], epochs=3))
     {'CE': ('#0072b2', True), 'CE+SR': ('#0072b2', False)}
     """
@@ -262,7 +261,7 @@ def _shades(panel: Panel) -> Styles:
 
 def _fates(_: Panel) -> Styles:
     """What becomes of labels; dashed, where the true class is predicted instead."""
-    names = zip(curves.FITTED.values(), PALETTE, strict=False)
+    names = zip(figures.FITTED.values(), PALETTE, strict=False)
     return {name: (color, "true class" in name) for name, color in names}
 
 
@@ -271,7 +270,7 @@ FIGURES: Mapping[str, FigureKind] = {
         "accuracy of every method by epoch, a panel for each kind and rate of noise",
         "Test accuracy (%) by epoch, {}",
         ("mnist", "cifar10", "cifar100"),
-        curves.accuracy_panels,
+        figures.accuracy_panels,
         method_styles,
         layout=(5, 2.5, 2.4),
     ),
@@ -279,7 +278,7 @@ FIGURES: Mapping[str, FigureKind] = {
         "sparse rate and accuracy by epoch, symmetric noise 0.8",
         "Sparse rate and accuracy, {}",
         ("mnist", "cifar10", "cifar100"),
-        curves.sparse_panels,
+        figures.sparse_panels,
         method_styles,
         layout=(2, 4.75, 3.4),
         limits=(-2, 102),
@@ -288,7 +287,7 @@ FIGURES: Mapping[str, FigureKind] = {
         "shares of right and wrong labels that are fitted, CE against CE+SR; not in the paper",
         "What becomes of the training labels (%), {}",
         ("mnist", "cifar10", "cifar100"),
-        curves.memorisation_panels,
+        figures.memorisation_panels,
         _fates,
         layout=(4, 2.75, 2.4),
         limits=(-2, 102),
@@ -298,11 +297,11 @@ FIGURES: Mapping[str, FigureKind] = {
             f"accuracy by epoch for different {symbol}, symmetric noise 0.6",
             f"Test accuracy (%) for different {symbol}, {{}}, symmetric 0.6",
             ("cifar10",),
-            partial(curves.sweep_panels, name),
+            partial(figures.sweep_panels, name),
             _shades,
             layout=(2, 5.5, 3.4),
         )
-        for name, symbol in curves.SWEEPS.items()
+        for name, symbol in figures.SWEEPS.items()
     },
 }
 """What can be drawn from records, by name."""

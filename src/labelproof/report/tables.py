@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from labelproof.experiments.comparison import Compared
 from labelproof.experiments.grids import GRIDS
-from labelproof.experiments.tables import Comparison, Entry, ResultTable, compare, tolerance
+from labelproof.experiments.tables import Entry, ResultTable
 from labelproof.losses import format_loss, parse_loss
 from labelproof.report.page import DATASETS, TABLES, render_page, render_words
 
@@ -195,7 +195,7 @@ def _said(part: str, table: ResultTable) -> str:
         epoch=PUBLISHED_EPOCH.get(table.table, "last"),
         measured=sum(entry.n > 0 for entry in entries),
         cells=len(entries),
-        compared=compare(table),
+        compared=table,
     )
 
 
@@ -256,7 +256,7 @@ def _difference(entry: Entry) -> str:
 # What reproduces.
 
 
-def summary(comparisons: Sequence[Comparison]) -> str:
+def summary(comparisons: Sequence[ResultTable]) -> str:
     """Everything: the shares, the cells that differ, and those that were not measured."""
     return (
         f"{share_of_cells(comparisons)}\n\nCells that differ by more than is allowed:\n\n"
@@ -264,7 +264,7 @@ def summary(comparisons: Sequence[Comparison]) -> str:
     )
 
 
-def summary_html(comparisons: Sequence[Comparison]) -> str:
+def summary_html(comparisons: Sequence[ResultTable]) -> str:
     """The same as a self-contained page, with everything escaped.
 
     >>> summary_html([])[:15]
@@ -281,10 +281,10 @@ def summary_html(comparisons: Sequence[Comparison]) -> str:
     )
 
 
-def summary_csv(comparisons: Sequence[Comparison]) -> str:
+def summary_csv(comparisons: Sequence[ResultTable]) -> str:
     """How many cells each table has, were measured, and agree, as comma-separated values.
 
-    >>> print(summary_csv([Comparison("symmetric", "mnist", [], [], [])]))
+    >>> print(summary_csv([ResultTable("symmetric", "mnist", [], [], {})]))
     table,dataset,cells,measured,within
     symmetric,mnist,0,0,0
     """
@@ -295,7 +295,7 @@ def summary_csv(comparisons: Sequence[Comparison]) -> str:
     return as_csv(("table", "dataset", "cells", "measured", "within"), rows)
 
 
-SUMMARIES: Mapping[str, Callable[[Sequence[Comparison]], str]] = {
+SUMMARIES: Mapping[str, Callable[[Sequence[ResultTable]], str]] = {
     "markdown": summary,
     "html": summary_html,
     "csv": summary_csv,
@@ -303,12 +303,11 @@ SUMMARIES: Mapping[str, Callable[[Sequence[Comparison]], str]] = {
 """How a summary can be written, by name."""
 
 
-def share_of_cells(comparisons: Sequence[Comparison]) -> str:
+def share_of_cells(comparisons: Sequence[ResultTable]) -> str:
     """For each table how many cells were measured, and how many of those reproduce.
 
     Example:
-        >>> from labelproof.experiments.tables import Comparison
-        >>> print(share_of_cells([Comparison("symmetric", "mnist", [], [], [])]))
+        >>> print(share_of_cells([ResultTable("symmetric", "mnist", [], [], {})]))
         | table           | dataset | cells | measured | seeds | within | share |
         |-----------------|---------|-------|----------|-------|--------|-------|
         | symmetric noise | MNIST   | 0     | 0        | –     | 0      | –     |
@@ -316,18 +315,18 @@ def share_of_cells(comparisons: Sequence[Comparison]) -> str:
     return align_markdown(_shares(comparisons))
 
 
-def list_outside(comparisons: Sequence[Comparison]) -> str:
+def list_outside(comparisons: Sequence[ResultTable]) -> str:
     """The cells that do not reproduce, the largest differences first."""
     rows = _outside(comparisons)
     return align_markdown(rows) if len(rows) > 1 else "None of those measured."
 
 
-def list_missing(comparisons: Sequence[Comparison]) -> str:
+def list_missing(comparisons: Sequence[ResultTable]) -> str:
     """The cells that have no records, row by row."""
     return "\n".join(f"- {line}" for line in _missing(comparisons)) or "None."
 
 
-def _shares(comparisons: Sequence[Comparison]) -> Rows:
+def _shares(comparisons: Sequence[ResultTable]) -> Rows:
     rows = [["table", "dataset", "cells", "measured", "seeds", "within", "share"]]
     for found in comparisons:
         within, measured = len(found.within), found.measured
@@ -340,18 +339,18 @@ def _shares(comparisons: Sequence[Comparison]) -> Rows:
     return rows
 
 
-def _outside(comparisons: Sequence[Comparison]) -> Rows:
+def _outside(comparisons: Sequence[ResultTable]) -> Rows:
     outside = [entry for found in comparisons for entry in found.outside]
     outside.sort(key=lambda entry: -abs(entry.difference or 0.0))
     rows = [["table", "dataset", "method", "column", "ours", "paper", "difference", "allowed"]]
     for entry in outside:
-        cell, allowed = entry.cell, f"{tolerance(entry):.2f}"
+        cell, allowed = entry.cell, f"{entry.tolerance:.2f}"
         place = [TABLES[cell.table], DATASETS[cell.dataset], cell.method, cell.column]
         rows.append([*place, _ours(entry), _paper(entry), _difference(entry), allowed])
     return rows
 
 
-def _missing(comparisons: Sequence[Comparison]) -> list[str]:
+def _missing(comparisons: Sequence[ResultTable]) -> list[str]:
     lines = []
     for found in comparisons:
         columns: dict[str, list[str]] = {}
