@@ -132,7 +132,7 @@ def cut(features: Any, labels: Any, groups: Any = None, weight: Any = None) -> A
     admitted = admit_examples(
         RobustClassifier(), features, labels, weight, None, known=None, groups=groups
     )
-    return make_examples(admitted, standard=None, validation=0.25, seed=0)[0]
+    return make_examples(admitted, statistics=None, validation=0.25, seed=0)[0]
 
 
 def test_rows_of_a_customer_do_not_validate_what_was_learned_of_the_others() -> None:

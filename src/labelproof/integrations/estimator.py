@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from labelproof.data import Columns, Dataset, Split, hold_out
 from labelproof.data.arrays import as_images
 from labelproof.data.dataset import refuse_classes, report_similar
+from labelproof.data.images import Statistics, channel_statistics
 from labelproof.data.notices import count, few
 from labelproof.data.splits import admit_groups
 from labelproof.data.table import NO_NAME
@@ -28,12 +29,10 @@ from labelproof.fitting.recipe import complete_loss
 from labelproof.losses import Loss, format_loss
 from labelproof.models import make_network
 from labelproof.tabular.rows import (
-    SMALL,
-    Standard,
     check_class_weight,
     keep_together,
-    merge_duplicates,
-    merge_groups,
+    merge_rows,
+    row_statistics,
     standardize_rows,
 )
 from labelproof.training import Configuration, Examples, Execution, Trainer
@@ -251,7 +250,7 @@ def predict_logits(
     network: str,
     weights: Weights,
     inputs: NDArray[Any],
-    standard: Standard,
+    statistics: Statistics,
     num_classes: int,
     device: torch.device,
 ) -> NDArray[np.float64]:
@@ -260,7 +259,7 @@ def predict_logits(
     # In float64 where it costs little, so that what is said about a row is the same to the last
     # digits whether it comes alone or among others.
     dtype = torch.float64 if not images and device.type == "cpu" else torch.float32
-    mean, std = torch.tensor(standard.mean), torch.tensor(standard.std)
+    mean, std = map(torch.tensor, statistics)
     # A generator of its own: the first weights are overwritten, and the program's draws stay its.
     model = make_network(
         network,
@@ -281,7 +280,7 @@ def predict_logits(
                 batch = torch.from_numpy(chunk).permute(0, 2, 3, 1)
                 batch = prepare_images(batch, mean=mean, std=std)
             else:
-                batch = torch.from_numpy(standardize_rows(chunk, standard))
+                batch = torch.from_numpy(standardize_rows(chunk, statistics))
             found.append(model(batch.to(device, dtype)).double().cpu().numpy())
     return np.concatenate(found)
 
@@ -307,16 +306,16 @@ _LOOKED_AT = 512
 def make_examples(
     admitted: Admitted,
     *,
-    standard: Standard | None,
+    statistics: Statistics | None,
     validation: float,
     seed: int,
     tuned: bool = False,
-) -> tuple[Examples, Standard]:
+) -> tuple[Examples, Statistics]:
     """Standardise the inputs, hold out a part, and weigh the rest.
 
     Args:
         admitted: What `fit` was given.
-        standard: The mean and deviation of an earlier fit, which a warm start keeps.
+        statistics: The mean and deviation of an earlier fit, which a warm start keeps.
         validation: Share to hold out; with 0, some training examples are evaluated every epoch.
         seed: Of the held-out part.
         tuned: Whether the loss will be chosen by validation.
@@ -324,27 +323,23 @@ def make_examples(
     inputs, labels, weight = admitted.inputs, admitted.labels, admitted.weight
     # Where nothing is held out, groups change nothing, not even which rows are taken for one.
     cut = bool(validation) or tuned
-    together = keep_together(inputs, admitted.groups) if cut else None
     if admitted.form.image_shape is not None:
-        standard = standard or Standard.of_images(inputs)
-        statistics = (standard.mean, standard.std)
+        together = keep_together(inputs, admitted.groups) if cut else None
+        statistics = normal = statistics or channel_statistics(inputs)
     else:
-        rows = inputs.astype(np.float64)
-        if len(rows) <= SMALL:
-            groups = admitted.groups if cut else None
-            stay, became, weight = merge_duplicates(rows, labels, weight, groups)
-            rows, labels, together = rows[stay], labels[stay], merge_groups(together, became)
-        standard = standard or Standard.of_rows(rows, weight)
-        inputs = standardize_rows(rows, standard)
-        statistics = ((0.0,) * inputs.shape[1], (1.0,) * inputs.shape[1])
+        merged = merge_rows(inputs, labels, weight, admitted.groups, grouped=cut)
+        rows, labels, weight, together, _ = merged
+        statistics = statistics or row_statistics(rows, weight)
+        inputs = standardize_rows(rows, statistics)
+        normal = ((0.0,) * inputs.shape[1], (1.0,) * inputs.shape[1])
     names = tuple(str(name) for name in admitted.classes)
     train = Split(inputs, labels, groups=together)
-    dataset = Dataset("X", {"train": train}, names, *statistics, clean=False)
+    dataset = Dataset("X", {"train": train}, names, *normal, clean=False)
     used, held = _divide(labels, validation, seed, together)
     share = weight / weight[used].mean()
     alike = bool((weight == weight[0]).all())
     weights = None if alike else share.astype(np.float32)
-    return Examples(dataset, used, labels, None, 0.0, held, weights), standard
+    return Examples(dataset, used, labels, None, 0.0, held, weights), statistics
 
 
 def _divide(

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 from typing_extensions import Self
 
+from labelproof.data.images import Statistics
 from labelproof.fitting.recipe import choose_setting
 from labelproof.integrations.estimator import (
     Admitted,
@@ -33,7 +34,7 @@ from labelproof.ranges import flag, whole, within
 from labelproof.seeds import derive_seed
 from labelproof.tabular.candidates import Candidate, Given, admit_estimator
 from labelproof.tabular.committee import Committee, choose_candidates, fit_committee
-from labelproof.tabular.rows import Standard, label_rows
+from labelproof.tabular.rows import label_rows
 from labelproof.training import Configuration, Examples, Execution, choose_device, choose_execution
 from labelproof.tuning import DEFAULT_TRIALS, tune
 
@@ -129,7 +130,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
     loss_curve_: list[float]
     network_: str
     _form: Form
-    _standard: Standard
+    _statistics: Statistics
     _model: Committee
 
     def __init__(
@@ -210,9 +211,9 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("X: expected rows (N, F) for an estimator, got images")
         if kind != "network" and not images:
             return self._fit_rows(admitted, seed)
-        examples, standard = make_examples(
+        examples, statistics = make_examples(
             admitted,
-            standard=self._standard if goes_on else None,
+            statistics=self._statistics if goes_on else None,
             validation=share if stops else 0.0,
             seed=seed,
             tuned=self._tunes,
@@ -241,7 +242,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         )
         scores = [*(getattr(self, "validation_scores_", []) if goes_on else []), *trained.scores]
         self._forget()
-        self.classes_, self._form, self._standard = admitted.classes, admitted.form, standard
+        self.classes_, self._form, self._statistics = admitted.classes, admitted.form, statistics
         if admitted.form.image_shape is not None:
             self.image_shape_ = admitted.form.image_shape
         self.loss_, self.network_, self.weights_ = trained.loss, setting.network, trained.weights
@@ -319,13 +320,13 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         if hasattr(self, "_model"):
             return np.log(self._model.predict_proba(inputs))
         device = self._choose_device(images=self._form.image_shape is not None)
-        arguments = (self.network_, self.weights_, inputs, self._standard)
+        arguments = (self.network_, self.weights_, inputs, self._statistics)
         return predict_logits(*arguments, len(self.classes_), device)
 
     def _forget(self) -> None:
         """Leave nothing of an earlier fit, which may have been of another kind."""
         for name in set(vars(self)) - {"n_features_in_", "feature_names_in_"}:
-            if name.endswith("_") or name in ("_model", "_standard"):
+            if name.endswith("_") or name in ("_model", "_statistics"):
                 delattr(self, name)
 
     def _draw_seed(self) -> int:

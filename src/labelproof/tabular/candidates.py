@@ -10,13 +10,14 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     ExtraTreesRegressor,
     HistGradientBoostingClassifier,
@@ -29,6 +30,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 from typing_extensions import Self
 
+from labelproof.data.images import Statistics
 from labelproof.data.splits import Holdout
 from labelproof.fitting.recipe import (
     choose_batch_size,
@@ -38,7 +40,7 @@ from labelproof.fitting.recipe import (
 )
 from labelproof.losses import parse_loss
 from labelproof.models.blend import FARTHEST, LEAST
-from labelproof.tabular.rows import Standard
+from labelproof.tabular.rows import row_statistics
 
 Floats = NDArray[np.float64]
 TREES = 100
@@ -71,12 +73,14 @@ class Candidate:
     Attributes:
         seed: Of its draws.
         n_jobs: How many trees or folds to train at a time.
+        folded: Whether what it says of rows that it was not trained on depends on how they are cut.
     """
 
+    folded: ClassVar[bool] = True
     seed: int = 0
     n_jobs: int | None = None
     fitted: list[Any] = field(default_factory=list, init=False, repr=False)
-    standard: Standard | None = field(default=None, init=False, repr=False)
+    statistics: Statistics = field(default=((), ()), init=False, repr=False)
     classes: int = field(default=0, init=False)
 
     @property
@@ -84,14 +88,9 @@ class Candidate:
         """Of the variants."""
         raise NotImplementedError
 
-    @property
-    def folded(self) -> bool:
-        """Whether what it says of rows that it was not trained on depends on how they are cut."""
-        return True
-
     def fit(self, known: SoftRows, chosen: Sequence[int] | None = None) -> Self:
         """Train the chosen variants, or all of them."""
-        self.standard = Standard.of_rows(known.rows, known.weight)
+        self.statistics = row_statistics(known.rows, known.weight)
         self.classes = known.labels.shape[1]
         self.fitted = list(self._train(known, chosen or range(len(self.names))))
         return self
@@ -116,16 +115,15 @@ class Candidate:
         raise NotImplementedError
 
     def _standardized(self, rows: Floats) -> Floats:
-        assert self.standard is not None  # noqa: S101
-        wide = (rows - self.standard.mean) / self.standard.std
-        return np.clip(wide, -FARTHEST, FARTHEST)
+        mean, std = self.statistics
+        return np.clip((rows - mean) / std, -FARTHEST, FARTHEST)
 
     def _classify(self, model: Any, known: SoftRows) -> Any:
         """Train a classifier on a copy of each row for every class it may be of."""
         rows, labels, weight = known
         row, label = np.nonzero(labels > _NEGLIGIBLE)
         if len(np.unique(label)) < 2:
-            return int(label[0])
+            model = DummyClassifier()
         name = "sample_weight"
         if isinstance(model, Pipeline):
             name = f"{model.steps[-1][0]}__{name}"
@@ -135,8 +133,6 @@ class Candidate:
 
     def _spread(self, model: Any, told: Any) -> Floats:
         """What a classifier says, with a column for every class."""
-        if isinstance(model, int):
-            return np.broadcast_to(np.eye(self.classes)[model], (len(told), self.classes))
         table = np.zeros((len(told), self.classes))
         table[:, model.classes_] = told
         return table
@@ -163,9 +159,7 @@ class Linear(Candidate):
             yield self._classify(model, ready)
 
     def _ask(self, model: Any, rows: Floats) -> Floats:
-        ready = self._standardized(rows)
-        told = ready if isinstance(model, int) else model.predict_proba(ready)
-        return self._spread(model, told)
+        return self._spread(model, model.predict_proba(self._standardized(rows)))
 
 
 @dataclass
@@ -191,7 +185,7 @@ class Kernel(Candidate):
 
         Landmarks have no labels, so rows of the part may be among them.
         """
-        self.standard = Standard.of_rows(known.rows, known.weight)
+        self.statistics = row_statistics(known.rows, known.weight)
         features, penalty = self._place(known.rows)
         whole = _normal_equations(features, known)
         told = []
@@ -252,6 +246,8 @@ class Forest(Candidate):
     ever left out whole.
     """
 
+    # Hardly: each is the mean of many trees, and to train them repeatedly would be dear.
+    folded: ClassVar[bool] = False
     leaf: int = 5
     extra: bool = False
     groups: NDArray[np.int64] | None = None
@@ -262,11 +258,6 @@ class Forest(Candidate):
     def names(self) -> tuple[str, ...]:
         """A single one."""
         return (f"{'extra trees' if self.extra else 'forest'} (leaf={self.leaf})",)
-
-    @property
-    def folded(self) -> bool:
-        """Hardly: each is the mean of many trees, and to train them repeatedly would be dear."""
-        return False
 
     def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
         """By the trees that have seen none of a row's group, or by folds where groups are large."""
@@ -368,8 +359,8 @@ class Boosting(Candidate):
     def predict(self, rows: Floats) -> Floats:
         """By each chosen stage."""
         (model,) = self.fitted
-        if isinstance(model, int):
-            told = dict.fromkeys(self.chosen, self._spread(model, rows))
+        if isinstance(model, DummyClassifier):
+            told = dict.fromkeys(self.chosen, self._spread(model, model.predict_proba(rows)))
         else:
             staged = enumerate(model.staged_predict_proba(rows), 1)
             told = {at: self._spread(model, table) for at, table in staged if at in self.chosen}
@@ -399,7 +390,7 @@ class Network(Candidate):
 
     def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
         """By networks that are trained on all folds at once."""
-        self.standard = Standard.of_rows(known.rows, known.weight)
+        self.statistics = row_statistics(known.rows, known.weight)
         masks = np.zeros((len(parts), len(known.rows)))
         for mask, part in zip(masks, parts, strict=True):
             mask[part.train] = 1.0
@@ -491,8 +482,7 @@ class Given(Candidate):
         yield self._classify(copy.set_params(**left_open), known)
 
     def _ask(self, model: Any, rows: Floats) -> Floats:
-        told = rows if isinstance(model, int) else model.predict_proba(rows)
-        return self._spread(model, told)
+        return self._spread(model, model.predict_proba(rows))
 
 
 def admit_estimator(estimator: Any) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.duplicates import find_duplicate_rows
-from labelproof.data.images import channel_statistics
+from labelproof.data.images import Statistics
 from labelproof.data.splits import Holdout, folds, joined_groups, splittable
 
 Floats = NDArray[np.float64]
@@ -28,54 +28,34 @@ _LARGEST = 1 / 3
 """Share of all examples that copies may chain groups into; past it, too little is left to split."""
 
 
-@dataclass(frozen=True)
-class Standard:
-    """What inputs are brought to mean 0 and deviation 1 with.
+def row_statistics(rows: Floats, weight: Floats) -> Statistics:
+    """Mean and deviation of each feature of weighed rows: a weight of 2 is a row twice here too.
 
-    Attributes:
-        mean: Of each feature, or of each channel scaled to 0..1.
-        std: Likewise; 1 for a feature that is always the same.
+    The deviation of a feature that is always the same is 1.
+
+    >>> row_statistics(np.array([[1.0, 5.0], [4.0, 5.0]]), np.array([2.0, 1.0]))
+    ((2.0, 5.0), (1.4142135623730951, 1.0))
     """
-
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-
-    @classmethod
-    def of_rows(cls, rows: NDArray[np.float64], weight: NDArray[np.float64]) -> Standard:
-        """Of weighed rows, so that a weight of 2 is a row twice here too.
-
-        >>> Standard.of_rows(np.array([[1.0, 5.0], [4.0, 5.0]]), np.array([2.0, 1.0]))
-        Standard(mean=(2.0, 5.0), std=(1.4142135623730951, 1.0))
-        """
-        share = weight / weight.sum()
-        # Scaled by the largest number, or the squares of 1e200 would be infinite.
-        scale = np.maximum(np.abs(rows).max(axis=0), np.finfo(np.float64).tiny)
-        mean = share @ (rows / scale)
-        std = np.sqrt(share @ np.square(rows / scale - mean)) * scale
-        # Not std == 0: rounding gives equal numbers a little spread.
-        flat = (rows.max(axis=0) == rows.min(axis=0)) | (std < 1e-30)
-        centre = (mean * scale).tolist()
-        return cls(tuple(centre), tuple(np.where(flat, 1.0, std).tolist()))
-
-    @classmethod
-    def of_images(cls, images: NDArray[np.uint8]) -> Standard:
-        """Of images `(N, C, H, W)`.
-
-        >>> Standard.of_images(np.array([[[[0, 255]]]], np.uint8)).mean
-        (0.5,)
-        """
-        return cls(*channel_statistics(images))
+    share = weight / weight.sum()
+    # Scaled by the largest number, or the squares of 1e200 would be infinite.
+    scale = np.maximum(np.abs(rows).max(axis=0), np.finfo(np.float64).tiny)
+    mean = share @ (rows / scale)
+    std = np.sqrt(share @ np.square(rows / scale - mean)) * scale
+    # Not std == 0: rounding gives equal numbers a little spread.
+    flat = (rows.max(axis=0) == rows.min(axis=0)) | (std < 1e-30)
+    return tuple((mean * scale).tolist()), tuple(np.where(flat, 1.0, std).tolist())
 
 
-def standardize_rows(rows: NDArray[Any], standard: Standard) -> NDArray[np.float32]:
-    """Rows as the network sees them.
+def standardize_rows(rows: NDArray[Any], statistics: Statistics) -> NDArray[np.float32]:
+    """Rows as the network sees them: each feature with mean 0 and deviation 1.
 
     In float64 until the mean is off: a year of dates in seconds is lost beside its mean in less.
 
-    >>> standardize_rows(np.array([[3.0, 1e300]]), Standard((1.0, 0.0), (2.0, 1.0)))
+    >>> standardize_rows(np.array([[3.0, 1e300]]), ((1.0, 0.0), (2.0, 1.0)))
     array([[1.e+00, 1.e+06]], dtype=float32)
     """
-    wide = (rows.astype(np.float64) - standard.mean) / standard.std
+    mean, std = statistics
+    wide = (rows.astype(np.float64) - mean) / std
     return np.clip(wide, -_FARTHEST, _FARTHEST).astype(np.float32)
 
 
@@ -144,12 +124,8 @@ def label_rows(
         groups: A number for each row, the same for rows of one group.
         seed: Of the folds.
     """
-    rows, given = rows.astype(np.float64), labels
     weight = np.ones(len(rows)) if weight is None else weight
-    together, became = keep_together(rows, groups), None
-    if len(rows) <= SMALL:
-        stay, became, weight = merge_duplicates(rows, given, weight, groups)
-        rows, given, together = rows[stay], given[stay], merge_groups(together, became)
+    rows, given, weight, together, became = merge_rows(rows, labels, weight, groups)
     together = splittable(together, given)
     apart = len(rows) if together is None else len(np.unique(together))
     # Few rows are cut several times, since what is chosen by one cut is chance; very few are never
@@ -170,33 +146,50 @@ def label_rows(
     return LabelledRows(rows, given, weight, balance, cuts, became, together)
 
 
-def merge_duplicates(
-    rows: NDArray[np.float64],
+class MergedRows(NamedTuple):
+    """Rows, labels and weights, what is never split apart, and what each row that came became."""
+
+    rows: Floats
+    labels: NDArray[np.int64]
+    weight: Floats
+    together: NDArray[np.int64] | None
+    became: NDArray[np.int64] | None
+
+
+def merge_rows(
+    rows: NDArray[Any],
     labels: NDArray[np.int64],
-    weight: NDArray[np.float64],
+    weight: Floats,
     groups: NDArray[np.int64] | None = None,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Take equal rows with equal labels for one that counts as much as all of them.
+    *,
+    grouped: bool = True,
+) -> MergedRows:
+    """Take equal rows with equal labels for one that counts as much, where there are few rows.
 
     They come back in an order of their own, so that examples that are repeated, examples that are
-    weighed and examples in another order are all learned from in the same way.
-
-    Rows of different groups are never taken for one. Gives the index of a row for each that stays,
-    for each row which of them it became, and how much those that stay count.
+    weighed and examples in another order are all learned from in the same way. Rows of different
+    groups are never taken for one. Without `grouped`, nothing has to stay together.
 
     Example:
         >>> rows, labels, weight = np.array([[2.0], [1.0], [2.0]]), np.array([0, 1, 0]), np.ones(3)
-        >>> merge_duplicates(rows, labels, weight)
-        (array([1, 0]), array([1, 0, 1]), array([1., 2.]))
-        >>> merge_duplicates(rows, labels, weight, np.array([5, 6, 7]))
-        (array([1, 0, 2]), array([1, 0, 2]), array([1., 1., 1.]))
+        >>> merge_rows(rows, labels, weight)[1:]
+        (array([1, 0]), array([1., 2.]), None, array([1, 0, 1]))
+        >>> merge_rows(rows, labels, weight, np.array([5, 6, 7])).became
+        array([1, 0, 2])
     """
-    grouped = [] if groups is None else [groups]
-    keys = np.column_stack([rows, labels, *grouped]).astype(np.float64)
+    rows = rows.astype(np.float64)
+    together = keep_together(rows, groups) if grouped else None
+    if len(rows) > SMALL:
+        return MergedRows(rows, labels, weight, together, None)
+    parts = [] if groups is None or not grouped else [groups]
+    keys = np.column_stack([rows, labels, *parts]).astype(np.float64)
     unique, first, became = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    merged = np.zeros(len(unique))
-    np.add.at(merged, became.ravel(), weight)
-    return first, became.ravel(), merged
+    became, merged = became.ravel(), np.zeros(len(unique))
+    np.add.at(merged, became, weight)
+    if together is not None:
+        joined = joined_groups(together, became)
+        together = joined_groups((np.arange(len(became)) if joined is None else joined)[first])
+    return MergedRows(rows[first], labels[first], merged, together, became)
 
 
 def keep_together(
@@ -219,21 +212,6 @@ def keep_together(
         if np.bincount(together).max() > allowed:
             return joined_groups(groups)
     return together
-
-
-def merge_groups(
-    together: NDArray[np.int64] | None, became: NDArray[np.int64]
-) -> NDArray[np.int64] | None:
-    """What stays together once examples are taken for others: for each, which it `became`.
-
-    >>> merge_groups(np.array([0, 1, 1, 3]), np.array([2, 0, 1, 2]))
-    array([0, 0, 2])
-    """
-    if together is None:
-        return None
-    first = np.unique(became, return_index=True)[1]
-    joined = joined_groups(together, became)
-    return joined_groups((np.arange(len(became)) if joined is None else joined)[first])
 
 
 def check_class_weight(class_weight: Any) -> None:

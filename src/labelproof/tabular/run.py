@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,27 +66,14 @@ def blend_configuration(
         return None  # one group cannot be cut; whoever trains the network says so
     configuration = Configuration(data, network=BLEND, epochs=1, **given)
     # Of a handful of rows none can be held out to compare classifiers by.
-    too_few = blend_rows(configuration, dataset, human=human).rows.too_few
-    return None if too_few else configuration
-
-
-@dataclass(frozen=True)
-class BlendRows:
-    """What a blend learns from.
-
-    Attributes:
-        examples: The data, with the labels as they are given.
-        rows: The same, cut into folds.
-    """
-
-    examples: Examples
-    rows: LabelledRows
+    _, rows = blend_rows(configuration, dataset, human=human)
+    return None if rows.too_few else configuration
 
 
 def blend_rows(
     configuration: Configuration, dataset: Dataset, *, human: str | os.PathLike[str] | None = None
-) -> BlendRows:
-    """The rows of a dataset, with the noise and the balance of a configuration."""
+) -> tuple[Examples, LabelledRows]:
+    """What a blend learns from: data with the labels as they are given, and cut into folds."""
     examples = choose_examples(configuration, dataset, human=human)
     train, used = dataset.train, examples.used
     balanced = configuration.class_weight == "balanced"
@@ -98,10 +85,12 @@ def blend_rows(
         groups=None if train.groups is None else train.groups[used],
         seed=configuration.seed,
     )
-    return BlendRows(examples, rows)
+    return examples, rows
 
 
-def fit_blend(found: BlendRows, *, seed: int) -> tuple[Committee, Predictions]:
+def fit_blend(
+    examples: Examples, rows: LabelledRows, *, seed: int
+) -> tuple[Committee, Predictions]:
     """Compare and blend classifiers; what they say of each row is by those that have not seen it.
 
     It is the `fast` set of candidates: on 24 tables it is as accurate as all of them
@@ -109,10 +98,9 @@ def fit_blend(found: BlendRows, *, seed: int) -> tuple[Committee, Predictions]:
     """
     from labelproof.tabular.committee import choose_candidates, fit_committee
 
-    rows, used = found.rows, found.examples.used
     committee = fit_committee(choose_candidates(rows, fast=True, seed=seed, n_jobs=None), rows)
     told = committee.held_out if rows.became is None else committee.held_out[rows.became]
-    return committee, Predictions(np.log(told), used, found.examples.given[used])
+    return committee, Predictions(np.log(told), examples.used, examples.given[examples.used])
 
 
 def train_blend(configuration: Configuration, dataset: Dataset, folder: Path) -> RunRecord:
@@ -123,9 +111,9 @@ def train_blend(configuration: Configuration, dataset: Dataset, folder: Path) ->
     from labelproof.tabular.tensors import committee_tensors
 
     started = time.perf_counter()
-    found = blend_rows(configuration, dataset)
-    mark = mark_data(configuration, found.examples)
-    committee, predictions = fit_blend(found, seed=configuration.seed)
+    examples, rows = blend_rows(configuration, dataset)
+    mark = mark_data(configuration, examples)
+    committee, predictions = fit_blend(examples, rows, seed=configuration.seed)
     tensors = committee_tensors(committee)
     said = predictions.logits.argmax(axis=1)
     metrics = {"validation_accuracy": 100 * float(np.mean(said == predictions.given))}
@@ -144,7 +132,7 @@ def train_blend(configuration: Configuration, dataset: Dataset, folder: Path) ->
     record = RunRecord(
         name=configuration.name,
         configuration=configuration.as_values(),
-        noise_rate=found.examples.noise_rate,
+        noise_rate=examples.noise_rate,
         curve=history.curve,
         seconds=seconds,
         versions=versions(),

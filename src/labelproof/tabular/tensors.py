@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.dummy import DummyClassifier
 from torch import Tensor
 
 from labelproof.tabular.candidates import Boosting, Candidate, Forest, Kernel, Linear, Network
@@ -36,11 +37,10 @@ def committee_tensors(committee: Committee) -> dict[str, Tensor]:
         >>> np.allclose(told, committee.predict_proba(rows), atol=1e-6)
         True
     """
-    standard = committee.members[0].standard
-    assert standard is not None  # noqa: S101
+    mean, std = committee.members[0].statistics
     found: dict[str, Any] = {
-        "mean": standard.mean,
-        "std": standard.std,
+        "mean": mean,
+        "std": std,
         "weights": committee.weights,
         "temperatures": committee.temperatures,
         "mixing": committee.mixing,
@@ -80,12 +80,11 @@ def _parts(member: Candidate) -> tuple[str, Mapping[str, Any]]:
 
 
 def _linear(model: Any, member: Linear) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Slopes `(F, C)` and intercepts `(1, C)`; of a single class, which is an index, no slopes."""
-    assert member.standard is not None  # noqa: S101
-    slopes = np.zeros((len(member.standard.mean), member.classes))
+    """Slopes `(F, C)` and intercepts `(1, C)`; of a single class no slopes."""
+    slopes = np.zeros((len(member.statistics[0]), member.classes))
     intercepts = np.full((1, member.classes), _NEVER)
-    if isinstance(model, int):
-        intercepts[0, model] = 0.0
+    if isinstance(model, DummyClassifier):
+        intercepts[0, model.classes_] = 0.0
     elif len(model.classes_) == 2:
         # One score for two classes: that of the first is 0.
         first, second = model.classes_
@@ -109,12 +108,12 @@ def _tree(tree: Any) -> _Tree:
 def _boosting(member: Boosting) -> dict[str, Any]:
     (model,) = member.fitted
     stages = np.array(member.chosen)
-    if isinstance(model, int):
+    if isinstance(model, DummyClassifier):
         # One class alone: a tree that is a leaf, and a score that is sure of it.
         leaf = np.zeros(1, np.int64)
         trees = [(leaf, np.zeros(1), leaf - 1, leaf - 1, np.zeros(1))]
         baseline = np.array([-_NEVER])
-        stages, classes = np.ones_like(stages), np.array([model, model])
+        stages, classes = np.ones_like(stages), np.repeat(model.classes_, 2)
     else:
         trees = [_boosted(each.nodes) for stage in model._predictors for each in stage]
         baseline, classes = model._baseline_prediction.ravel(), model.classes_

@@ -381,9 +381,10 @@ class CrossValidationPlan(AuditPlan):
 
     def _blend(self, configuration: Configuration) -> tuple[Predictions, dict[str, Any]]:
         """Ask classifiers that are compared by rows that they have not seen."""
-        rows = blend_rows(configuration, self.request.dataset, human=self.request.human)
+        dataset, human = self.request.dataset, self.request.human
+        examples, rows = blend_rows(configuration, dataset, human=human)
         with self.reporter.working("Comparing classifiers"):
-            committee, predictions = fit_blend(rows, seed=configuration.seed)
+            committee, predictions = fit_blend(examples, rows, seed=configuration.seed)
         return predictions, {"network": name_blend(committee.scores)}
 
     def _train(
