@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from labelproof.data.images import ImageFiles, examine_images
-from labelproof.data.webvision import load_webvision
+from labelproof.data.published import load_webvision
 
 CLASSES = 50
 SIZES = {"resized": (341, 256), "whole": (1280, 960)}

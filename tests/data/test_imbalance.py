@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelproof.data.imbalance import Imbalance, parse_imbalance
+from labelproof.data.splits import Imbalance, parse_imbalance
 
 CIFAR10 = np.arange(50_000) % 10
 KINDS = ("long-tailed", "step")

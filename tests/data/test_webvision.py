@@ -9,8 +9,7 @@ from webvision_tree import SYNSETS, add_imagenet, make_tree
 
 from labelproof.data.load import load_dataset
 from labelproof.data.notices import DataWarning
-from labelproof.data.published import known_dataset
-from labelproof.data.webvision import IMAGENET_STATISTICS, load_webvision
+from labelproof.data.published import IMAGENET_STATISTICS, known_dataset, load_webvision
 
 
 def test_the_whole_path_from_jpeg_files_to_arrays(tmp_path: Path) -> None:

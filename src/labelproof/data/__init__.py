@@ -8,7 +8,6 @@ from labelproof.data.download import DownloadError, download_dataset
 from labelproof.data.huggingface import load_huggingface
 from labelproof.data.image_folder import load_folder
 from labelproof.data.image_table import load_image_table
-from labelproof.data.imbalance import Imbalance, parse_imbalance
 from labelproof.data.load import load_dataset
 from labelproof.data.notices import DataWarning
 from labelproof.data.published import (
@@ -19,12 +18,12 @@ from labelproof.data.published import (
     idx_bytes,
     load_coarse_labels,
     load_digits,
+    load_webvision,
     read_idx,
     verify_dataset,
 )
-from labelproof.data.splits import Holdout, folds, hold_out
+from labelproof.data.splits import Holdout, Imbalance, folds, hold_out, parse_imbalance
 from labelproof.data.table import load_table, read_table
-from labelproof.data.webvision import load_webvision
 
 __all__ = [
     "DATASETS",

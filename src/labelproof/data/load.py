@@ -15,9 +15,8 @@ from labelproof.data.image_folder import load_folder
 from labelproof.data.image_table import image_column, load_image_table
 from labelproof.data.images import OnError
 from labelproof.data.labels_file import relabel
-from labelproof.data.published import WEBVISION, data_root, is_known, load_published
+from labelproof.data.published import is_known, load_published, load_webvision
 from labelproof.data.table import DROPPED, ENDINGS, TableSource, is_table, load_table, read_table
-from labelproof.data.webvision import load_webvision
 
 ARRAYS = (".npz", ".npy")
 """Endings of the files that hold arrays."""
@@ -150,17 +149,13 @@ def _load(source: TableSource, reading: Reading, on_error: OnError, features: bo
     if not isinstance(source, str | os.PathLike):
         return _load_table(source, reading, on_error, features)
     name, path = source if isinstance(source, str) else "", Path(source).expanduser()
-    known, webvision = is_known(name), name == "webvision"
+    known = is_known(name)
     if not known and path.is_file() and is_table(path):
         return _load_table(path, reading, on_error, features)
     reading.refuse_columns(source)
-    if webvision:
-        path = data_root(reading.root) / "webvision"
-        if not path.is_dir():
-            raise FileNotFoundError(f"webvision: not found in {path.parent}; {WEBVISION}")
-    elif known or not (path.exists() or path.suffix or path.name != name):
-        return load_published(name, reading.root)
-    if webvision or (path / "info" / "train_filelist_google.txt").exists():
+    if known or not (path.exists() or path.suffix or path.name != name):
+        return load_published(name, reading.root, on_error=on_error)
+    if (path / "info" / "train_filelist_google.txt").exists():
         return load_webvision(path, on_error=on_error)
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder")

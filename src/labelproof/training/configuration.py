@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from labelproof.data.imbalance import parse_imbalance
+from labelproof.data.splits import parse_imbalance
 from labelproof.losses import format_loss, parse_loss
 from labelproof.losses.text import OwnLossError
 from labelproof.models.text import format_network

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
-from labelproof.data.imbalance import parse_imbalance
-from labelproof.data.splits import hold_out
+from labelproof.data.splits import hold_out, parse_imbalance
 from labelproof.noise import parse_noise
 from labelproof.seeds import derive_seed
 from labelproof.training.configuration import Configuration
