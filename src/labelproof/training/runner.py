@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -72,44 +72,87 @@ _LARGEST_COPY = 8 << 30
 """On the CPU a resident set is a copy of the array, in the order the network reads it."""
 
 
-class ActiveRun:
-    """A job being trained: its run, its folder, and epochs whose sums the device still computes."""
+class _Stop(Exception):  # noqa: N818
+    """Thrown into a run between two steps, to save it where it stands."""
 
-    def __init__(self, job: Job, execution: Execution, checkpoint_seconds: float):
+
+class ActiveRun:
+    """A job being trained: its run, its folder, and epochs whose sums the device still computes.
+
+    `turns` gives the events, and `None` after each step. Whatever is raised in a step or in saving,
+    where some tensors may have moved and others not, ends it, and leaves the run at its last
+    checkpoint.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        execution: Execution,
+        load: Callable[[Configuration], Examples],
+        resident: dict[str, DeviceInputs],
+        checkpoint_seconds: float,
+    ):
         self.job = job
         self.execution = execution
+        self.load = load
+        self.resident = resident
         self.checkpoint_seconds = checkpoint_seconds
         self.wait = checkpoint_seconds
         self.folder = RunFolder(job.folder) if job.folder is not None else None
         self.writer = self.folder if execution.rank == 0 else None
-        self.held = ExitStack()
         self.history = History()
         self.pending: deque[Any] = deque()
-        # Whether the run is between two steps, with everything in place that a checkpoint holds.
-        self.consistent = False
         self.over = False
+        self.turns = self._train()
 
-    def start(
-        self, load: Callable[[Configuration], Examples], resident: dict[str, DeviceInputs]
-    ) -> Iterator[Event]:
-        """Load, prepare, and restore the last checkpoint.
+    def stop(self) -> Iterator[Event]:
+        """Save the run where it stands."""
+        yield self.turns.throw(_Stop())
+        yield from self.turns
+
+    def _train(self) -> Generator[Any]:
+        with ExitStack() as held:
+            held.callback(setattr, self, "over", True)
+            for notice in self._prepare(held):
+                yield Event(self.job, "notice", notice)
+            yield Event(self.job, "started", self.run.epoch)
+            self.saved = time.perf_counter()
+            self.clock = self.saved - self.history.begun
+            try:
+                try:
+                    yield from self._steps()
+                    last = Event(self.job, "finished", self._finish())
+                except _Stop:
+                    events = list(self._collect(all=True))
+                    self._save()
+                    yield from events
+                    last = Event(self.job, "stopped", (self.run.epoch, self.run.step))
+            except DivergedError as error:
+                kept = ""
+                if self.folder is not None and self.folder.checkpoints.is_dir():
+                    kept = f"; the last good state is kept in {self.folder.checkpoints}"
+                last = Event(self.job, "failed", DivergedError(f"{error}{kept}"))
+        yield last
+
+    def _prepare(self, held: ExitStack) -> list[str]:
+        """Load the examples and restore the last checkpoint; what was damaged is said.
 
         Raises:
             OtherDataError: The folder holds a run on other data.
         """
         if self.writer is not None:
-            self.held.enter_context(owning(self.writer.path))
-        self.examples = examples = load(self.job.configuration)
+            held.enter_context(owning(self.writer.path))
+        self.examples = examples = self.load(self.job.configuration)
         if self.folder is not None:
             refuse_other_data(self.folder.path, lambda: self.mark)
         data = self.job.configuration.data
-        images = resident.get(data) or self._bring(examples.dataset)
+        images = self.resident.get(data) or self._bring(examples.dataset)
         if images.resident:
-            resident[data] = images
+            self.resident[data] = images
         else:
-            self.held.callback(images.close)
+            held.callback(images.close)
         self.run = Trainer(self.job.configuration, examples, images, self.execution)
-        self.held.callback(self.run.release)
+        held.callback(self.run.release)
         self.run.prepare()
         notices: list[str] = []
         if self.folder is not None:
@@ -121,99 +164,26 @@ class ActiveRun:
             # Not before: what cannot be trained at all must not stand in a folder's way. And not
             # after, since from here on there may be a checkpoint.
             note_data(self.writer.path, self.mark)
-        for notice in notices:
-            yield Event(self.job, "notice", notice)
-        yield Event(self.job, "started", self.run.epoch)
-        self.saved = time.perf_counter()
-        self.clock = self.saved - self.history.begun
-        if self.run.finished:  # killed between its last checkpoint and its record
-            yield from self._finish()
-        else:
-            self.run.begin()
-            self.consistent = True
+        return notices
 
     @cached_property
     def mark(self) -> str:
         """The fingerprint of what is learned from."""
         return mark_data(self.job.configuration, self.examples)
 
-    def advance(self) -> Iterator[Event]:
-        """One step, and what follows from it."""
-        yield from self._guard(self._advance())
-
-    def _advance(self) -> Iterator[Event]:
-        try:
-            if self.run.advance():
-                yield from self._end_epoch()
-        except DivergedError as error:
-            yield self._fail(error)
-
-    def _guard(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Pass events on; an error or Ctrl-C between them leaves the run marked inconsistent."""
-        self.consistent = False
-        for event in events:
-            self.consistent = True
-            yield event
-            self.consistent = False
-        self.consistent = True
-
-    def _end_epoch(self) -> Iterator[Event]:
+    def _steps(self) -> Iterator[Event | None]:
         run = self.run
-        self.pending.append(run.end())
-        # On CUDA an epoch's sums are read while the next one runs, so the device never waits.
-        yield from self._collect(all=run.stream is None or run.finished)
-        if run.finished:
-            yield from self._finish()
-            return
-        if time.perf_counter() - self.saved >= self.wait:
-            yield from self._collect(all=True)
-            self._save()
-        run.begin()
-
-    def stop(self) -> Iterator[Event]:
-        """Save where the run stands."""
-        yield from self._guard(self._stop())
-
-    def _stop(self) -> Iterator[Event]:
-        try:
-            yield from self._collect(all=True)
-            self._save()
-        except DivergedError as error:
-            yield self._fail(error)
-            return
-        self.close()
-        yield Event(self.job, "stopped", (self.run.epoch, self.run.step))
-
-    def abandon(self) -> Iterator[Event]:
-        """Abandon the run where it stands; nothing more of it is saved."""
-        self.close()
-        yield Event(self.job, "abandoned", self.run.epoch)
-
-    def rescue(self) -> None:
-        """Save where the run stands, because something else went wrong; say nothing.
-
-        A run that was interrupted in the middle of a step or of saving, where some of its tensors
-        may have moved and others not, is left at its last checkpoint.
-        """
-        try:
-            with contextlib.suppress(Exception):
-                if self.consistent and not self.over and self.execution.world_size == 1:
-                    for _ in self.stop():
-                        pass
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        """Release the folder, the processes that decode images, and recorded graphs."""
-        self.over = True
-        self.held.close()
-
-    def _fail(self, error: DivergedError) -> Event:
-        self.close()
-        kept = ""
-        if self.folder is not None and self.folder.checkpoints.is_dir():
-            kept = f"; the last good state is kept in {self.folder.checkpoints}"
-        return Event(self.job, "failed", DivergedError(f"{error}{kept}"))
+        while not run.finished:
+            run.begin()
+            yield None
+            while not run.advance():
+                yield None
+            self.pending.append(run.end())
+            # On CUDA an epoch's sums are read while the next one runs, so the device never waits.
+            yield from self._collect(all=run.stream is None or run.finished)
+            if not run.finished and time.perf_counter() - self.saved >= self.wait:
+                yield from self._collect(all=True)
+                self._save()
 
     def _bring(self, dataset: Dataset) -> DeviceInputs:
         """The images, on the device where they fit and from their files where they do not."""
@@ -250,9 +220,12 @@ class ActiveRun:
             if self.writer is not None:
                 self.writer.save(checkpoint, self.history)
         self.saved = time.perf_counter()
-        self.wait = time_to_next(self.checkpoint_seconds, self.saved - begun)
+        # On a GPU a checkpoint of a large network takes more than half a second, in which all runs
+        # wait. It may take one hundredth of the time; 0 asks for one after every epoch.
+        if self.checkpoint_seconds:
+            self.wait = max(self.checkpoint_seconds, 100 * (self.saved - begun))
 
-    def _finish(self) -> Iterator[Event]:
+    def _finish(self) -> RunRecord:
         run = self.run
         run.refuse_unsound()
         record = RunRecord(
@@ -267,8 +240,7 @@ class ActiveRun:
         if self.writer is not None:
             self._save()
             self.writer.finish(record, self._predictions())
-        self.close()
-        yield Event(self.job, "finished", record)
+        return record
 
     def _predictions(self) -> dict[str, NDArray[np.generic]]:
         run, examples = self.run, self.run.examples
@@ -283,16 +255,6 @@ class ActiveRun:
             found["held_labels"] = examples.given[examples.held].astype(np.int32)
             found["held"] = examples.held
         return found
-
-
-def time_to_next(wanted: float, taken: float) -> float:
-    """Seconds to the next checkpoint: longer than wanted where one takes long itself.
-
-    On a GPU a checkpoint of a large network takes more than half a second, in which the device and
-    all runs beside it wait. It may take one hundredth of the time; 0 asks for one after
-    every epoch and gets it.
-    """
-    return max(wanted, 100 * taken) if wanted else wanted
 
 
 def fits(dataset: Dataset, device: torch.device) -> bool:
@@ -358,17 +320,18 @@ def train_runs(
                 job = next(waiting, None)
                 more = job is not None
                 if job is not None:
-                    run = ActiveRun(job, execution, checkpoint_seconds)
+                    run = ActiveRun(job, execution, load, resident, checkpoint_seconds)
                     active.append(run)
-                    yield from run.start(load, resident)
+                    yield from iter(run.turns.__next__, None)
             for run in [] if stopping else active:
                 hopeless = False
-                for event in () if run.over else run.advance():
+                for event in iter(run.turns.__next__, None):
                     yield event
                     if give_up is not None and event.kind == "epoch":
                         hopeless |= give_up(event)
                 if hopeless and not run.over:
-                    yield from run.abandon()
+                    run.turns.close()
+                    yield Event(run.job, "abandoned", run.run.epoch)
             active = [run for run in active if not run.over]
             if alone is not None:
                 stopping = stopping or alone.wanted
@@ -388,4 +351,9 @@ def train_runs(
     finally:
         # Whatever went wrong with one run, or in the program, the others' work is kept.
         for run in active:
-            run.rescue()
+            try:
+                with contextlib.suppress(Exception):
+                    if execution.world_size == 1:
+                        list(run.stop())
+            finally:
+                run.turns.close()
