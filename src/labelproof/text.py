@@ -1,38 +1,31 @@
 """Settings as text: one small parser for losses, networks, algorithms, noise and schedules.
 
-Two grammars serve for all of them. Calls and their sums, as in `10*nce+gce(q=0.7)`:
+Two grammars serve for all of them. Calls, as in `cnn8(width=32)`, of which losses make sums:
 
-    sum      = term { "+" term }
-    term     = [ number "*" ] factor
-    factor   = call | "normalized" "(" sum ")" | "(" sum ")"
     call     = name [ "(" [ argument { "," argument } ] ")" ]
     argument = name "=" ( [ "-" ] number | word )
 
 And forms, as in `symmetric:0.4:exact`: values joined by colons, where the first says how many there
-are. Nothing is evaluated, and lengths and depths are bounded: text may come from a
-stranger.
+are. Nothing is evaluated, and lengths are bounded: text may come from a stranger.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 
 from labelproof.ranges import suggest
 
 __all__ = [
     "Argument",
     "Call",
-    "Group",
-    "Node",
-    "Sum",
-    "Term",
+    "Parser",
     "TextError",
+    "check_arguments",
     "format_value",
     "parse_call",
     "parse_form",
-    "parse_sum",
 ]
 
 WORDS: Mapping[str, Any] = {"true": True, "false": False, "none": None}
@@ -42,11 +35,7 @@ _GRAMMAR = (
     r"(?P<space>\s+)|(?P<number>(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)|(?P<name>{names})"
     r"|(?P<symbol>[-+*(),=])"
 )
-# Without the flag \d takes the digits of every script. A name may have the version of its code.
-_SUM_TOKEN = re.compile(_GRAMMAR.format(names=r"[A-Za-z_]\w*(@[0-9a-f]{6})?"), re.ASCII)
-_CALL_TOKEN = re.compile(_GRAMMAR.format(names=r"[A-Za-z_][\w.:/-]*"), re.ASCII)
-# No setting that is meant comes near these.
-_DEEPEST = 50
+# No setting that is meant comes near it.
 _LONGEST = 2000
 _SHOWN = 60
 
@@ -96,41 +85,7 @@ class Call(NamedTuple):
     position: int
 
 
-class Group(NamedTuple):
-    """A sum in parentheses, plain or under `normalized`."""
-
-    inner: Sum
-    normalized: bool
-
-
-class Term(NamedTuple):
-    """A factor with an optional coefficient."""
-
-    coefficient: float | None
-    factor: Call | Group
-    position: int
-
-
-class Sum(NamedTuple):
-    """Terms joined by `+`."""
-
-    terms: tuple[Term, ...]
-
-
-Node: TypeAlias = Sum | Group | Call
-
-
-def parse_sum(text: str, *, error: type[TextError] = TextError) -> Sum:
-    """Read a sum of losses into a tree.
-
-    >>> [term.coefficient for term in parse_sum("10*nce+mae").terms]
-    [10.0, None]
-    """
-    parser = _Parser(text, "text", _SUM_TOKEN, WORDS, error)
-    return parser.finish(parser.sum(), "'+' or the end")
-
-
-def parse_call(text: str, *, what: str, words: Mapping[str, Any] = WORDS) -> Call:
+def parse_call(text: str, *, what: str, words: Mapping[str, Any]) -> Call:
     """Read a name with arguments, such as `cnn8(width=32)`.
 
     Args:
@@ -138,17 +93,36 @@ def parse_call(text: str, *, what: str, words: Mapping[str, Any] = WORDS) -> Cal
         what: The setting it is for, which begins every message.
         words: The words that an argument may be, and what they stand for.
 
-    >>> parse_call("cnn8(width=32)", what="network").arguments
+    >>> parse_call("cnn8(width=32)", what="network", words={}).arguments
     (Argument(name='width', value=32.0, position=5),)
-    >>> parse_call("cnn8(32)", what="network")
+    >>> parse_call("cnn8(32)", what="network", words={})
     Traceback (most recent call last):
         ...
-    labelproof.text.TextError: network: expected an argument such as width=32
+    labelproof.text.TextError: network: expected an argument such as name=value
       cnn8(32)
            ^
     """
-    parser = _Parser(text, what, _CALL_TOKEN, words, TextError)
-    return parser.finish(parser.call("a name such as cnn8"), "the end")
+    parser = Parser(text, what=what, names=r"[A-Za-z_][\w.:/-]*", words=words)
+    call = parser.call("a name such as cnn8")
+    parser.finish("the end")
+    return call
+
+
+def check_arguments(
+    call: Call,
+    known: Collection[str],
+    text: str,
+    *,
+    what: str = "",
+    error: type[TextError] = TextError,
+) -> None:
+    """Refuse an argument of a call that its name does not take."""
+    for argument in call.arguments:
+        if argument.name not in known:
+            takes = ", ".join(known) or "no arguments"
+            hint = suggest(argument.name, known, cutoff=0.5)
+            problem = f"{what}{call.name} takes {takes}, got {argument.name!r}{hint}"
+            raise error(problem, text, argument.position)
 
 
 def parse_form(
@@ -233,128 +207,103 @@ class _Token(NamedTuple):
     position: int
 
 
-class _Parser:
+class Parser:
+    """Reads calls; a grammar that is more than one call derives from it.
+
+    Args:
+        text: What was written.
+        what: The setting it is for, which begins every message.
+        names: A regular expression of the names.
+        words: The words that an argument may be, and what they stand for.
+        error: What a mistake raises.
+    """
+
     def __init__(
         self,
         text: str,
-        what: str,
-        pattern: re.Pattern[str],
-        words: Mapping[str, Any],
-        error: type[TextError],
+        *,
+        what: str = "",
+        names: str = r"[A-Za-z_]\w*",
+        words: Mapping[str, Any] = WORDS,
+        error: type[TextError] = TextError,
     ):
-        self.text = _admit(text, what, error)
-        self.prefix = "" if what == "text" else f"{what}: "
+        self.text = _admit(text, what or "text", error)
+        self.prefix = f"{what}: " if what else ""
         self.words, self.kind = words, error
-        self.index = self.depth = 0
-        self.tokens = self.tokenize(pattern)
-
-    def tokenize(self, pattern: re.Pattern[str]) -> list[_Token]:
-        tokens: list[_Token] = []
+        self.index = 0
+        # Without the flag \d takes the digits of every script.
+        pattern = re.compile(_GRAMMAR.format(names=names), re.ASCII)
+        self.tokens: list[_Token] = []
         position = 0
-        while position < len(self.text):
-            match = pattern.match(self.text, position)
+        while position < len(text):
+            match = pattern.match(text, position)
             if match is None:
-                raise self.error(f"unexpected character {self.text[position]!r}", position)
+                raise self.error(f"unexpected character {text[position]!r}", position)
             if match.lastgroup != "space":
-                tokens.append(_Token(str(match.lastgroup), match.group(), position))
+                self.tokens.append(_Token(str(match.lastgroup), match.group(), position))
             position = match.end()
-        tokens.append(_Token("end", "", len(self.text)))
-        return tokens
+        self.tokens.append(_Token("end", "", len(text)))
 
-    def finish(self, result: Any, expected: str) -> Any:
+    def finish(self, expected: str) -> None:
+        """Refuse what is left."""
         if self.here.kind != "end":
             raise self.error(f"expected {expected}, got {self.here.text!r}")
-        return result
-
-    def sum(self) -> Sum:
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise self.error(f"more than {_DEEPEST} levels of parentheses")
-        terms = [self.term()]
-        while self.accept("+"):
-            terms.append(self.term())
-        self.depth -= 1
-        return Sum(tuple(terms))
-
-    def term(self) -> Term:
-        position = self.here.position
-        coefficient = None
-        if self.here.kind == "number":
-            coefficient = float(self.advance().text)
-            self.expect("*", "between a number and the loss it weighs")
-        return Term(coefficient, self.factor(), position)
-
-    def factor(self) -> Call | Group:
-        if self.accept("("):
-            return self.group(normalized=False)
-        if self.here.text.lower() == "normalized":
-            self.advance()
-            self.expect("(", "after 'normalized'")
-            return self.group(normalized=True)
-        return self.call("a loss")
-
-    def group(self, *, normalized: bool) -> Group:
-        inner = self.sum()
-        self.expect(")", "to close the parenthesis")
-        return Group(inner, normalized)
 
     def call(self, expected: str) -> Call:
+        """A name with its arguments."""
         if self.here.kind != "name":
             came = repr(self.here.text) if self.here.text else "the end"
             raise self.error(f"expected {expected}, got {came}")
         name = self.advance()
-        return Call(name.text, self.arguments() if self.accept("(") else (), name.position)
+        found: list[Argument] = []
+        if self.accept("(") and not self.accept(")"):
+            while not found or self.accept(","):
+                argument = self._argument()
+                if argument.name in {each.name for each in found}:
+                    raise self.error(
+                        f"argument {argument.name!r} is given twice", argument.position
+                    )
+                found.append(argument)
+            self.expect(")", "to close the arguments")
+        return Call(name.text, tuple(found), name.position)
 
-    def arguments(self) -> tuple[Argument, ...]:
-        if self.accept(")"):
-            return ()
-        found = [self.argument()]
-        while self.accept(","):
-            found.append(self.argument())
-            if found[-1].name in {each.name for each in found[:-1]}:
-                raise self.error(f"argument {found[-1].name!r} is given twice", found[-1].position)
-        self.expect(")", "to close the arguments")
-        return tuple(found)
-
-    def argument(self) -> Argument:
+    def _argument(self) -> Argument:
         if self.here.kind != "name":
-            raise self.error(
-                f"expected an argument such as {'width=32' if self.prefix else 'q=0.7'}"
-            )
+            raise self.error("expected an argument such as name=value")
         name = self.advance()
         self.expect("=", f"after {name.text!r}")
-        return Argument(name.text, self.value(), name.position)
-
-    def value(self) -> Any:
         negative = self.accept("-")
         if self.here.kind == "number":
             number = float(self.advance().text)
-            return -number if negative else number
+            return Argument(name.text, -number if negative else number, name.position)
         if not negative and self.here.text.lower() in self.words:
-            return self.words[self.advance().text.lower()]
+            return Argument(name.text, self.words[self.advance().text.lower()], name.position)
         *others, last = ["a number", *self.words]
         hint = suggest(self.here.text.lower(), self.words) if self.here.kind == "name" else ""
         raise self.error(f"expected {', '.join(others)} or {last}{hint}")
 
     @property
     def here(self) -> _Token:
+        """The next token."""
         return self.tokens[self.index]
 
     def advance(self) -> _Token:
-        token = self.here
+        """Take the next token."""
         self.index += 1
-        return token
+        return self.tokens[self.index - 1]
 
     def accept(self, symbol: str) -> bool:
-        if self.here.kind == "symbol" and self.here.text == symbol:
-            self.index += 1
-            return True
-        return False
+        """Take a symbol, if it is next."""
+        found = self.here.kind == "symbol" and self.here.text == symbol
+        self.index += found
+        return found
 
     def expect(self, symbol: str, why: str) -> None:
+        """Take a symbol, which must be next."""
         if not self.accept(symbol):
             raise self.error(f"expected {symbol!r} {why}")
 
     def error(self, problem: str, position: int | None = None) -> TextError:
+        """A mistake at a position, or at the next token."""
         place = self.here.position if position is None else position
         return self.kind(f"{self.prefix}{problem}", self.text, place)

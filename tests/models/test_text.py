@@ -56,7 +56,7 @@ MISTAKES: dict[str, list[tuple[str, int]]] = {
     "did you mean 'resnet34-imagenet'": [("resnet34imagenet", 0)],
     "got 'like'": [("nothing like it", 8)],
     "a name such as cnn8": [("", 0)],
-    "an argument such as width=32": [("cnn4(8)", 5), ("cnn4(width=8,)", 13)],
+    "an argument such as name=value": [("cnn4(8)", 5), ("cnn4(width=8,)", 13)],
     "a whole number": [("cnn4(width=-8)", 5), ("cnn4(width=8.5)", 5), ("cnn4(width=1e10)", 5)],
     "the end": [("cnn4(width=8)(hidden=8)", 13), ("cnn4)", 4)],
     "unexpected character": [("cnn4(width=__import__('os'))", 22)],

@@ -36,7 +36,7 @@ from labelproof.losses.sparse import SparseRegularized
 from labelproof.losses.symmetric import LOG_ZERO
 from labelproof.ranges import suggest
 from labelproof.schedules import Constant, Exponential, exponential
-from labelproof.text import Call, Group, Node, TextError, format_value, parse_sum
+from labelproof.text import Call, Parser, TextError, check_arguments, format_value
 
 UNBOUNDED = exponential(1, growth=1)
 """Has the bounds of a schedule that is given none."""
@@ -77,44 +77,71 @@ def parse_loss(
     """
     CrossEntropy(**settings)  # a mistake in the settings is none in the text, and is said as such
     known = known_losses() if losses is None else losses
-    return _Builder(text, known, settings).build(parse_sum(text, error=LossSyntaxError))
+    parser = _Parser(text, known, settings)
+    loss = parser.sum()
+    parser.finish("'+' or the end")
+    return loss
 
 
-class _Builder:
+_DEEPEST = 50
+"""No loss that is meant has as many parentheses around it."""
+
+
+class _Parser(Parser):
+    """Builds a loss as it reads.
+
+    sum    = term { "+" term }
+    term   = [ number "*" ] factor
+    factor = call | "normalized" "(" sum ")" | "(" sum ")"
+    """
+
     def __init__(self, text: str, losses: Mapping[str, type[Loss]], settings: LossSettings):
-        self.text, self.settings = text, settings
+        # A name may have the version of its code.
+        super().__init__(text, names=r"[A-Za-z_]\w*(@[0-9a-f]{6})?", error=LossSyntaxError)
+        self.settings, self.depth = settings, 0
         # A name without a version means the current code.
         current = {key.partition(VERSION)[0]: family for key, family in losses.items()}
         self.families = {**losses, **current}
 
-    def build(self, node: Node) -> Loss:
-        if isinstance(node, Call):
-            return self.build_call(node)
-        if isinstance(node, Group):
-            inner = self.build(node.inner)
-            return Normalized(inner) if node.normalized else inner
+    def sum(self) -> Loss:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise self.error(f"more than {_DEEPEST} levels of parentheses")
         total: Loss | None = None
         suffixes: set[str] = set()
-        for term in node.terms:
-            name = term.factor.name.lower() if isinstance(term.factor, Call) else ""
-            if isinstance(term.factor, Call) and name in SUFFIXES:
-                if total is None or term.coefficient is not None or name in suffixes:
+        while total is None or self.accept("+"):
+            position, coefficient = self.here.position, None
+            if self.here.kind == "number":
+                coefficient = float(self.advance().text)
+                self.expect("*", "between a number and the loss it weighs")
+            name = self.here.text.lower()
+            if name in SUFFIXES:
+                if total is None or coefficient is not None or name in suffixes:
                     number = {"sr": "lambda0", "clip": "delta"}[name]
                     problem = f"{name!r} comes once, after a sum, without a factor but {number}"
-                    raise LossSyntaxError(problem, self.text, term.position)
+                    raise self.error(problem, position)
                 suffixes.add(name)
-                given = SUFFIXES[name] | self.arguments(term.factor, SUFFIXES[name])
+                given = SUFFIXES[name] | self.arguments(self.call("a loss"), SUFFIXES[name])
                 suffix = _sparse if name == "sr" else LogitClip
-                total = self.guarded(term.position, partial(suffix, total, **given))
+                total = self.guarded(position, partial(suffix, total, **given))
                 continue
-            loss = self.build(term.factor)
-            if term.coefficient is not None:
-                loss = self.guarded(term.position, partial(mul, term.coefficient, loss))
+            loss = self.factor()
+            if coefficient is not None:
+                loss = self.guarded(position, partial(mul, coefficient, loss))
             total = loss if total is None else total + loss
-        assert total is not None  # noqa: S101 (the grammar has at least one term)
+        self.depth -= 1
         return total
 
-    def build_call(self, call: Call) -> Loss:
+    def factor(self) -> Loss:
+        normalized = self.here.text.lower() == "normalized"
+        if normalized:
+            self.advance()
+        if normalized or self.here.text == "(":
+            self.expect("(", "after 'normalized'")
+            inner = self.sum()
+            self.expect(")", "to close the parenthesis")
+            return Normalized(inner) if normalized else inner
+        call = self.call("a loss")
         family, normalized = self.find(call)
         given = self.arguments(call, loss_arguments(family))
         keywords = {SPOKEN.get(key, key): value for key, value in given.items()}
@@ -151,12 +178,7 @@ class _Builder:
         return LossSyntaxError(f"unknown loss {name!r}{near}", *place)
 
     def arguments(self, call: Call, known: Mapping[str, Any]) -> dict[str, Any]:
-        for argument in call.arguments:
-            if argument.name not in known:
-                takes = f"; {call.name} takes {', '.join(known)}" if known else " and takes none"
-                hint = suggest(argument.name, known, cutoff=0.5) or takes
-                problem = f"unknown argument {argument.name!r}{hint}"
-                raise LossSyntaxError(problem, self.text, argument.position)
+        check_arguments(call, known, self.text, error=LossSyntaxError)
         return {argument.name: argument.value for argument in call.arguments}
 
     def guarded(self, position: int, make: Callable[[], Loss]) -> Loss:

@@ -30,7 +30,7 @@ from labelproof.models.network import MLP, EightLayerCNN, FourLayerCNN, Network
 from labelproof.models.pretrained import LIBRARIES, call_factory, make_pretrained
 from labelproof.models.resnet import ResNet, Stem
 from labelproof.ranges import suggest, whole
-from labelproof.text import Call, TextError, format_value, parse_call
+from labelproof.text import TextError, check_arguments, format_value, parse_call
 
 _DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _PLACE = re.compile(f"{_DOTTED}:{_DOTTED}", re.ASCII)
@@ -231,26 +231,16 @@ def _parse(text: str) -> tuple[str, dict[str, int | bool]]:
             text,
             call.position,
         )
-    defaults = None if place else {} if library or name == BLEND else NETWORKS[name].arguments
-    return name, _options(call, text, defaults)
-
-
-def _options(
-    call: Call, text: str, defaults: Mapping[str, int | bool] | None
-) -> dict[str, int | bool]:
-    """The arguments of a call, checked against the defaults where they are known."""
+    defaults = NETWORKS[name].arguments if name in NETWORKS else {}
+    if not place:
+        check_arguments(call, defaults, text, what="network: ")
     options: dict[str, int | bool] = {}
-    for name, value, position in call.arguments:
-        if defaults is not None and name not in defaults:
-            hint = suggest(name, defaults, cutoff=0.5)
-            takes = ", ".join(defaults) or "no arguments"
-            problem = f"network: {call.name} takes {takes}, got {name!r}{hint}"
-            raise TextError(problem, text, position)
+    for argument, value, position in call.arguments:
         truth = isinstance(value, bool)
-        wanted = isinstance(defaults[name], bool) if defaults else truth
+        wanted = isinstance(defaults.get(argument, value), bool)
         if truth != wanted or not (truth or (0 <= value < 1e9 and value.is_integer())):
             kind = "true or false" if wanted else "a whole number"
-            problem = f"network: expected {kind} for {name}, got {format_value(value)}"
+            problem = f"network: expected {kind} for {argument}, got {format_value(value)}"
             raise TextError(problem, text, position)
-        options[name] = value if truth else int(value)
-    return options
+        options[argument] = value if truth else int(value)
+    return name, options

@@ -13,7 +13,7 @@ from typing import Any
 
 from labelproof.losses import Loss
 from labelproof.ranges import suggest
-from labelproof.text import TextError, format_value, parse_call
+from labelproof.text import TextError, check_arguments, format_value, parse_call
 from labelproof.training.algorithms.base import (
     Algorithm,
     Batch,
@@ -82,19 +82,13 @@ def _parse(text: str) -> tuple[str, dict[str, float | None]]:
             + suggest(name, ALGORITHMS, cutoff=0.5)
         )
     family = ALGORITHMS[name]
+    check_arguments(call, family.written, text, what="algorithm: ")
     takes = inspect.signature(family).parameters
-    given: dict[str, float | None] = {}
-    for argument in call.arguments:
-        key, problem = argument.name.lower(), ""
-        if key not in family.written:
-            known = ", ".join(family.written) or "no arguments"
-            hint = suggest(key, family.written, cutoff=0.5)
-            problem = f"{name} takes {known}, got {key!r}{hint}"
-        elif argument.value is None and takes[family.written[key]].default is not None:
-            problem = f"expected a number for {key} in {name}, got {ESTIMATE!r}"
-        if problem:
-            raise TextError(f"algorithm: {problem}", text, argument.position)
-        given[key] = argument.value
+    for key, value, position in call.arguments:
+        if value is None and takes[family.written[key]].default is not None:
+            problem = f"algorithm: expected a number for {key} in {name}, got {ESTIMATE!r}"
+            raise TextError(problem, text, position)
+    given = {argument.name: argument.value for argument in call.arguments}
     # In the order of the class, so that equal algorithms are equal texts.
     return name, {key: given[key] for key in family.written if key in given}
 
