@@ -22,8 +22,8 @@ from torch.nn import functional as F
 
 from labelproof.losses import Loss, Outputs, SymmetricCrossEntropy, sharpen
 from labelproof.losses.batch import admit, working_precision
+from labelproof.losses.cross_entropy import LOG_ZERO
 from labelproof.losses.penalty import SPARSE
-from labelproof.losses.symmetric import LOG_ZERO
 from labelproof.ranges import whole, within
 
 __all__ = [

@@ -11,14 +11,17 @@ from labelproof.losses.base import Loss, LossSettings, PointwiseLoss
 from labelproof.losses.batch import Outputs
 from labelproof.losses.cross_entropy import (
     CrossEntropy,
+    EpsilonCrossEntropy,
+    EpsilonFocal,
     Focal,
     GeneralizedCrossEntropy,
     MeanAbsoluteError,
     PartiallyHuberizedCrossEntropy,
+    ReverseCrossEntropy,
+    SymmetricCrossEntropy,
     TaylorCrossEntropy,
 )
 from labelproof.losses.divergence import BiTempered, JensenShannon
-from labelproof.losses.epsilon import EpsilonCrossEntropy, EpsilonFocal
 from labelproof.losses.names import LOSSES
 from labelproof.losses.negative import NegativeLearning, draw_complementary
 from labelproof.losses.normalized import (
@@ -34,7 +37,6 @@ from labelproof.losses.penalty import (
     sparse_rate,
 )
 from labelproof.losses.sparse import SparseParts, SparseRegularized
-from labelproof.losses.symmetric import ReverseCrossEntropy, SymmetricCrossEntropy
 from labelproof.losses.text import LossSyntaxError, format_loss, parse_loss
 
 __all__ = [

@@ -1,4 +1,11 @@
-r"""Cross entropy, $-\log u_y$, mean absolute error, $1 - u_y$, and what lies around and between."""
+r"""Cross entropy, $-\log u_y$, mean absolute error, $1 - u_y$, and what lies around and between.
+
+Reverse cross entropy is $-A (1 - u_y)$, and symmetric cross entropy adds cross entropy to it.
+
+Losses of the $\epsilon$-softmax see an output that is drawn close to one-hot: the largest
+probability is raised, $u' = (u + m\,1[\arg\max]) / (m + 1)$. Within a distance of $1/(m + 1)$ the
+output is one-hot, and any loss of a one-hot output is robust.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +16,21 @@ import torch.nn.functional as F
 from torch import Tensor
 from typing_extensions import Unpack
 
-from labelproof.losses.base import LossSettings, PointwiseLoss
-from labelproof.losses.numerics import LOG_ZERO, check_clamp, clamp_log_probability, complement
-from labelproof.ranges import flag, whole, within
+from labelproof.losses.base import FormulaLoss, LossSettings, PointwiseLoss
+from labelproof.losses.batch import Outputs
+from labelproof.losses.numerics import (
+    LOG_TINY,
+    check_clamp,
+    clamp_log_probability,
+    complement,
+    log_mixed,
+    others,
+    own,
+)
+from labelproof.ranges import finite, flag, whole, within
+
+LOG_ZERO = math.log(1e-4)
+"""What stands for log 0 in the field's code; papers that quote -4 were run with it."""
 
 
 class CrossEntropy(PointwiseLoss):
@@ -166,7 +185,7 @@ class Focal(PointwiseLoss):
         smallest = torch.finfo(log_probability.dtype).tiny
         # At u = 0 the factor's slope is 0 and meets log u = -inf: a NaN again. Below the floor u is
         # 0 in any precision, so it changes no value, and it lets no gradient through.
-        floored = log_probability.clamp_min(LOG_ZERO)
+        floored = log_probability.clamp_min(LOG_TINY)
         factor = complement(floored).clamp_min(smallest) ** self.gamma
         if self.detach:
             factor = factor.detach()
@@ -199,3 +218,194 @@ class PartiallyHuberizedCrossEntropy(PointwiseLoss):
         log_tau = math.log(self.tau)
         tangent = 1 + log_tau - self.tau * log_probability.exp()
         return torch.where(log_probability > -log_tau, -log_probability, tangent)
+
+
+class ReverseCrossEntropy(PointwiseLoss):
+    r"""Reverse cross entropy, $-A (1 - u_y)$, mean absolute error scaled by $-A$.
+
+    Args:
+        log_zero: $A < 0$, which stands for $\log 0$.
+        clamp: Floor of each probability before it is summed; off unless given.
+        **settings: `reduction`, `weight`, `ignore_index`, `check`.
+
+    Example:
+        >>> ReverseCrossEntropy(-4)(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+        tensor(2.)
+
+    Reference:
+        Wang et al., "Symmetric Cross Entropy for Robust Learning with Noisy Labels", ICCV 2019.
+    """
+
+    def __init__(
+        self,
+        log_zero: float = LOG_ZERO,
+        *,
+        clamp: float | None = None,
+        **settings: Unpack[LossSettings],
+    ):
+        super().__init__(**settings)
+        self.log_zero = finite("log_zero", log_zero)
+        if self.log_zero >= 0:
+            raise ValueError(f"log_zero: expected a number below 0, got {log_zero!r}")
+        self.clamp = check_clamp(clamp)
+
+    @property
+    def label_alone(self) -> bool:
+        """Whether it is a function of the label's probability alone."""
+        return self.clamp is None
+
+    def pointwise(self, log_probability: Tensor) -> Tensor:
+        """The loss as a function of the label's log-probability, where nothing is clamped."""
+        return self.log_zero * (log_probability.exp() - 1)
+
+    def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
+        """`pointwise` and its derivative."""
+        slope = self.log_zero * log_probability.exp()
+        return slope - self.log_zero, slope
+
+    def quick_mean(self, logits: Tensor, target: Tensor) -> Tensor:
+        """The mean over a batch."""
+        return -self.log_zero * (1 + F.nll_loss(logits.softmax(dim=1), target))
+
+    def formula(self, outputs: Outputs, labels: Tensor | None) -> Tensor:
+        """Value for the labels, or for every label."""
+        if self.clamp is None:
+            return super().formula(outputs, labels)
+        # The reference sums the clamped probabilities of the other classes, which is more than
+        # 1 - u_y by up to clamp * C; summed without the label, so that no digits cancel.
+        clamped = outputs.log_probabilities.exp().clamp_min(self.clamp)
+        return -self.log_zero * others(clamped, labels)
+
+
+class SymmetricCrossEntropy(PointwiseLoss):
+    r"""Symmetric cross entropy, $-\alpha \log u_y - \beta A (1 - u_y)$.
+
+    Args:
+        alpha: Weight of cross entropy; larger fits more.
+        beta: Weight of reverse cross entropy; larger resists more.
+        log_zero: $A < 0$, which stands for $\log 0$.
+        clamp: Floor of the reverse part's probabilities; off unless given.
+        **settings: `reduction`, `weight`, `ignore_index`, `check`.
+
+    Example:
+        >>> SymmetricCrossEntropy(log_zero=-4)(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+        tensor(2.0693)
+
+    Reference:
+        Wang et al., "Symmetric Cross Entropy for Robust Learning with Noisy Labels", ICCV 2019.
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        beta: float = 1.0,
+        *,
+        log_zero: float = LOG_ZERO,
+        clamp: float | None = None,
+        **settings: Unpack[LossSettings],
+    ):
+        super().__init__(**settings)
+        self.alpha = within("alpha", alpha, 0)
+        self.beta = within("beta", beta, 0)
+        self._reverse = ReverseCrossEntropy(log_zero, clamp=clamp)
+        self.log_zero, self.clamp = log_zero, clamp
+
+    @property
+    def label_alone(self) -> bool:
+        """Whether it is a function of the label's probability alone."""
+        return self.clamp is None
+
+    def pointwise(self, log_probability: Tensor) -> Tensor:
+        """The loss as a function of the label's log-probability, where nothing is clamped."""
+        return self.beta * self._reverse.pointwise(log_probability) - self.alpha * log_probability
+
+    def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
+        """`pointwise` and its derivative."""
+        value, slope = self._reverse.value_and_slope(log_probability)
+        value = (self.beta * value).sub_(log_probability, alpha=self.alpha)
+        return value, (self.beta * slope).sub_(self.alpha)
+
+    def formula(self, outputs: Outputs, labels: Tensor | None) -> Tensor:
+        """Value for the labels, or for every label."""
+        reverse = self._reverse.formula(outputs, labels)
+        return self.beta * reverse - self.alpha * own(outputs.log_probabilities, labels)
+
+
+class _Epsilon(FormulaLoss):
+    def __init__(
+        self, base: PointwiseLoss, m: float, clamp: float | None, **settings: Unpack[LossSettings]
+    ):
+        super().__init__(**settings)
+        self._base = base
+        self.m = within("m", m, 0, 1e30)
+        self.clamp = check_clamp(clamp)
+
+    def formula(self, outputs: Outputs, labels: Tensor | None) -> Tensor:
+        """Value for the labels, or for every label."""
+        log_probability = own(outputs.log_probabilities, labels)
+        largest = outputs.logits.argmax(dim=1, keepdim=True)
+        if labels is None:
+            none = torch.zeros_like(log_probability, dtype=torch.bool)
+            largest = none.scatter(1, largest, True)
+        else:
+            largest = labels == largest
+        # Elsewhere 1, whose logarithm has a finite gradient: log 0 would bring a NaN along.
+        raised = log_mixed(torch.where(largest, log_probability, 0), self.m)
+        shrunk = log_probability - math.log1p(self.m)
+        mixed = torch.where(largest, raised, shrunk)
+        return self._base.pointwise(clamp_log_probability(mixed, self.clamp))
+
+
+class EpsilonCrossEntropy(_Epsilon):
+    r"""Cross entropy of the $\epsilon$-softmax, whose largest probability is raised by $m$.
+
+    It is $-\log u'_y$ with $u' = (u + m\,1[\arg\max]) / (m + 1)$.
+
+    Args:
+        m: How much the largest probability is raised; 0 is cross entropy.
+        clamp: Floor of $u'$, as the authors' code has with 1e-8; off unless given.
+        **settings: `reduction`, `weight`, `ignore_index`, `check`.
+
+    Example:
+        >>> EpsilonCrossEntropy(m=1)(torch.tensor([[0.0, 0.1]]), torch.tensor([1]))
+        tensor(0.2712)
+
+    Reference:
+        Wang et al., "epsilon-Softmax: Approximating One-Hot Vectors for Mitigating Label Noise",
+        NeurIPS 2024.
+    """
+
+    def __init__(
+        self, m: float = 1e4, *, clamp: float | None = None, **settings: Unpack[LossSettings]
+    ):
+        super().__init__(CrossEntropy(), m, clamp, **settings)
+
+
+class EpsilonFocal(_Epsilon):
+    r"""Focal loss of the $\epsilon$-softmax, $-(1 - u'_y)^\gamma \log u'_y$.
+
+    Args:
+        m: How much the largest probability is raised; 0 is focal loss.
+        gamma: Focusing exponent $\gamma \ge 0$; 0 is cross entropy.
+        clamp: Floor of $u'$, as the authors' code has with 1e-8; off unless given.
+        **settings: `reduction`, `weight`, `ignore_index`, `check`.
+
+    Example:
+        >>> EpsilonFocal(m=1, gamma=1)(torch.tensor([[0.0, 0.1]]), torch.tensor([1]))
+        tensor(0.0644)
+
+    Reference:
+        Wang et al., "epsilon-Softmax: Approximating One-Hot Vectors for Mitigating Label Noise",
+        NeurIPS 2024.
+    """
+
+    def __init__(
+        self,
+        m: float = 1e4,
+        gamma: float = 0.5,
+        *,
+        clamp: float | None = None,
+        **settings: Unpack[LossSettings],
+    ):
+        super().__init__(Focal(gamma), m, clamp, **settings)
+        self.gamma = float(gamma)

@@ -10,7 +10,7 @@ from typing_extensions import Unpack
 
 from labelproof.losses.base import FormulaLoss, LossSettings, PointwiseLoss
 from labelproof.losses.batch import Outputs
-from labelproof.losses.numerics import LOG_ZERO, complement, log_mixed, own
+from labelproof.losses.numerics import LOG_TINY, complement, log_mixed, own
 from labelproof.ranges import within
 
 
@@ -42,7 +42,7 @@ class JensenShannon(PointwiseLoss):
     def pointwise(self, log_probability: Tensor) -> Tensor:
         """The loss as a function of the label's log-probability."""
         # Floored, since 0 * log 0 would be a NaN; below it u is 0 in any precision.
-        own = log_probability.clamp_min(LOG_ZERO)
+        own = log_probability.clamp_min(LOG_TINY)
         rest = 1 - self.pi
         mixture = log_mixed(own, self.pi / rest)
         terms = rest * own.exp() * (own - mixture) - self.pi * mixture

@@ -25,24 +25,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from labelproof.losses import (
-    asymmetric,
-    cross_entropy,
-    divergence,
-    epsilon,
-    negative,
-    normalized,
-    symmetric,
-)
+from labelproof.losses import asymmetric, cross_entropy, divergence, negative, normalized
 from labelproof.losses.base import Loss, hyperparameters
 
 LOSSES: Mapping[str, type[Loss]] = {
     "ce": cross_entropy.CrossEntropy,
     "fl": cross_entropy.Focal,
     "mae": cross_entropy.MeanAbsoluteError,
-    "rce": symmetric.ReverseCrossEntropy,
+    "rce": cross_entropy.ReverseCrossEntropy,
     "gce": cross_entropy.GeneralizedCrossEntropy,
-    "sce": symmetric.SymmetricCrossEntropy,
+    "sce": cross_entropy.SymmetricCrossEntropy,
     "phuber": cross_entropy.PartiallyHuberizedCrossEntropy,
     "nl": negative.NegativeLearning,
     "agce": asymmetric.AsymmetricGeneralizedCrossEntropy,
@@ -51,8 +43,8 @@ LOSSES: Mapping[str, type[Loss]] = {
     "amse": asymmetric.AsymmetricSquaredError,
     "negce": normalized.NormalizedNegativeCrossEntropy,
     "negfl": normalized.NormalizedNegativeFocal,
-    "epsce": epsilon.EpsilonCrossEntropy,
-    "epsfl": epsilon.EpsilonFocal,
+    "epsce": cross_entropy.EpsilonCrossEntropy,
+    "epsfl": cross_entropy.EpsilonFocal,
     "js": divergence.JensenShannon,
     "taylor": cross_entropy.TaylorCrossEntropy,
     "bitempered": divergence.BiTempered,

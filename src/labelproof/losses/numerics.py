@@ -9,7 +9,7 @@ from torch import Tensor
 
 from labelproof.ranges import within
 
-LOG_ZERO = -1e4
+LOG_TINY = -1e4
 """A logarithm whose exponential is 0 in float64, too."""
 
 _LOG_HALF = math.log(0.5)

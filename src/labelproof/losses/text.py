@@ -21,7 +21,7 @@ from typing_extensions import Unpack
 
 from labelproof.losses.algebra import LogitClip, WeightedSum
 from labelproof.losses.base import Loss, LossSettings
-from labelproof.losses.cross_entropy import CrossEntropy
+from labelproof.losses.cross_entropy import LOG_ZERO, CrossEntropy
 from labelproof.losses.names import (
     LOSS_FILES,
     SPOKEN,
@@ -33,7 +33,6 @@ from labelproof.losses.names import (
 )
 from labelproof.losses.normalized import Normalized
 from labelproof.losses.sparse import SparseRegularized
-from labelproof.losses.symmetric import LOG_ZERO
 from labelproof.ranges import suggest
 from labelproof.schedules import Constant, Exponential, exponential
 from labelproof.text import Call, Parser, TextError, check_arguments, format_value
