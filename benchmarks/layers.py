@@ -3,7 +3,7 @@
     python benchmarks/layers.py --dataset cifar10 --packed 1,8 --output layers.json
 
 Trains the same runs on a GPU with torch's own ReLU and pooling and with those of
-`labelproof.training.kernels.fusible`, in turns within one process, on random images of the
+`labelproof.training.kernels`, in turns within one process, on random images of the
 dataset's shape; each number is the median over the turns. `--inductor` sets options of torch's
 compiler, for both sides.
 """

@@ -16,8 +16,8 @@ from torch.nn import functional as F
 from torch.testing import assert_close
 
 from labelproof.models import make_network
-from labelproof.training.kernels import convolution as kernels
-from labelproof.training.kernels.fusible import (
+from labelproof.training import kernels
+from labelproof.training.kernels import (
     FusibleMaxPool2d,
     FusibleReLU,
     fusing_options,
@@ -28,7 +28,7 @@ from labelproof.training.kernels.fusible import (
 @pytest.fixture(autouse=True)
 def small_layers_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernels are tested on images that are too small to be worth them."""
-    monkeypatch.setattr("labelproof.training.kernels.convolution._LEAST_WORK", 0)
+    monkeypatch.setattr("labelproof.training.kernels._LEAST_WORK", 0)
 
 
 def kinds(network: nn.Module) -> set[str]:

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from labelproof.cli.console import carry_out, terminal
 from labelproof.cli.options import read_assignments, read_settings, takes
-from labelproof.training.distributed import launched
+from labelproof.training.execution import launched
 from labelproof.training.runner import Event
 from labelproof.verbs.inputs import Request
 from labelproof.verbs.progress import Callback

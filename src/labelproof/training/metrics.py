@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.distributed
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -63,6 +64,12 @@ class Tally:
         bad = ~torch.isfinite(loss) & (self.diverged < 0)
         self.diverged.copy_(torch.where(bad, self.count, self.diverged))
         self.count += 1
+
+    def share(self) -> None:
+        """Make what each process counted that of all; the first step that broke is theirs."""
+        for tensor in (self.sums, self.correct, self.held):
+            torch.distributed.all_reduce(tensor)
+        torch.distributed.all_reduce(self.diverged, op=torch.distributed.ReduceOp.MAX)
 
 
 def count_fitted(predicted: Tensor, fetched: Fetched) -> Tensor:

@@ -26,9 +26,8 @@ from labelproof.data.dataset import Dataset
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import DeviceInputs, ResidentInputs
 from labelproof.training.configuration import Configuration
-from labelproof.training.distributed import anyone
 from labelproof.training.examples import Examples
-from labelproof.training.execution import Execution, StopRequest
+from labelproof.training.execution import Execution, StopRequest, anyone
 from labelproof.training.metrics import DivergedError, predict_logits
 from labelproof.training.provenance import mark_data, note_data, refuse_other_data
 from labelproof.training.record import RunRecord, sizes, versions

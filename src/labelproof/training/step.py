@@ -23,7 +23,7 @@ from labelproof.models.network import MLP
 from labelproof.training.algorithms import Algorithm, Batch, Supervised
 from labelproof.training.batches import Feed, Fetched, Share
 from labelproof.training.execution import autocast
-from labelproof.training.kernels.fusible import fusing_options
+from labelproof.training.kernels import fusing_options
 from labelproof.training.metrics import Tally, count_fitted
 from labelproof.training.optimizer import Optimizer
 

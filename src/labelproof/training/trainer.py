@@ -24,11 +24,9 @@ from labelproof.training.algorithms import make_algorithm
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.checkpoint import Checkpoint, refuse_misfit
 from labelproof.training.configuration import Configuration
-from labelproof.training.distributed import share_gradients, sum_tally, take_from_first
 from labelproof.training.examples import Examples
-from labelproof.training.execution import TYPES, Execution, resolve_precision
-from labelproof.training.kernels.convolution import default_convolution, use_convolution
-from labelproof.training.kernels.fusible import make_fusible
+from labelproof.training.execution import TYPES, Execution, resolve_precision, share_gradients
+from labelproof.training.kernels import default_convolution, make_fusible, use_convolution
 from labelproof.training.optimizer import Optimizer
 from labelproof.training.provenance import Description, describe
 from labelproof.training.step import GlobalChance, Recorder, Step, tuned
@@ -262,12 +260,14 @@ class Trainer:
             else:
                 self._evaluate()
             if self.execution.world_size > 1:
-                sum_tally(self.tally)
+                self.tally.share()
             examples = sum(share.whole for share in self._plan.steps)
             epoch = metrics.Epoch(self.tally, self.epoch, self._schedules, examples)
             self.algorithm.after_epoch(self.epoch)
             if self.execution.world_size > 1:
-                take_from_first(self.algorithm.buffers())
+                # What the first concluded from its share, such as a noise rate, holds for all.
+                for buffer in self.algorithm.buffers():
+                    torch.distributed.broadcast(buffer, src=0)
         self.epoch, self.step = self.epoch + 1, 0
         return epoch
 

@@ -24,9 +24,8 @@ from labelproof.noise import parse_noise
 from labelproof.ranges import choose
 from labelproof.training.checkpoint import load_checkpoint
 from labelproof.training.configuration import Configuration
-from labelproof.training.distributed import taking_part
 from labelproof.training.examples import Examples, choose_examples
-from labelproof.training.execution import StopRequest, resolve_precision
+from labelproof.training.execution import StopRequest, resolve_precision, taking_part
 from labelproof.training.provenance import mark_data, refuse_other_data
 from labelproof.training.record import RunRecord
 from labelproof.training.run_folder import ATTEMPTS, RunFolder
