@@ -15,7 +15,6 @@ from torch import nn
 from labelproof.data import load_digits
 from labelproof.data.dataset import Dataset, Split
 from labelproof.training import Configuration, Event, Examples, Execution, Job, StopRequest
-from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import EpochPlan, ResidentInputs, plan_epoch
 from labelproof.training.checkpoint import load_checkpoint, newest_whole
 from labelproof.training.examples import choose_examples
@@ -73,13 +72,7 @@ def small_run(
 
 def plan_of(run: Trainer, epoch: int) -> EpochPlan:
     """What chance decides in an epoch of a run."""
-    return plan_epoch(
-        run.examples.used,
-        epoch,
-        seed=run.configuration.seed,
-        batch_size=run.configuration.batch_size,
-        augmentation=parse_augmentation(run.configuration.augmentation),
-    )
+    return plan_epoch(run.examples.used, epoch, run.configuration)
 
 
 def train_epoch(run: Trainer) -> dict[str, float]:

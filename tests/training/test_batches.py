@@ -9,17 +9,22 @@ from small_runs import small_digits
 
 from labelproof.data.dataset import Dataset, Split
 from labelproof.seeds import derive_seed
-from labelproof.training.augmentation import Augmentation, parse_augmentation
-from labelproof.training.batches import EpochPlan, Labels, ResidentFeed, ResidentInputs, plan_epoch
+from labelproof.training import Configuration, Examples
+from labelproof.training.batches import EpochPlan, ResidentInputs, plan_epoch
 
 steady = settings(deadline=None, derandomize=True, max_examples=30)
 CPU = torch.device("cpu")
-AUGMENTED = parse_augmentation("crop:2,flip")
 
 
-def plan(used: np.ndarray, epoch: int = 0, *, batch_size: int = 8, **options: int) -> EpochPlan:
-    options = {"seed": 1, **options}
-    return plan_epoch(used, epoch, batch_size=batch_size, augmentation=AUGMENTED, **options)
+def configured(augmentation: str = "crop:2,flip", precision: str = "float32", **options: int):
+    options = {"batch_size": 8, **options}
+    return Configuration("digits", augmentation=augmentation, precision=precision, **options)
+
+
+def plan(
+    used: np.ndarray, epoch: int = 0, *, rank: int = 0, world_size: int = 1, **options: int
+) -> EpochPlan:
+    return plan_epoch(used, epoch, configured(**options), rank=rank, world_size=world_size)
 
 
 @steady
@@ -76,13 +81,13 @@ def test_the_shares_of_processes_are_the_batches_of_one(count, batch_size, world
         assert sum(sizes) == whole
 
 
-@pytest.mark.parametrize(("augmentation", "start"), [(Augmentation(), 3), (AUGMENTED, 0)])
-def test_a_feed_gives_the_planned_examples(augmentation: Augmentation, start: int) -> None:
+@pytest.mark.parametrize(("augmentation", "start"), [("none", 3), ("crop:2,flip", 0)])
+def test_a_feed_gives_the_planned_examples(augmentation: str, start: int) -> None:
     dataset = small_digits()
-    used, given = np.arange(3, 200, 5), torch.arange(200) % 10
-    labels = Labels(given, given + 100)
-    feed = ResidentFeed(ResidentInputs(dataset, CPU), augmentation, labels)
-    found = plan_epoch(used, 1, seed=1, batch_size=8, augmentation=augmentation)
+    used, given = np.arange(3, 200, 5), np.arange(200) % 10
+    examples = Examples(dataset, used, given, given + 100, 1.0)
+    feed = ResidentInputs(dataset, CPU).feed(examples, configured(augmentation))
+    found = plan_epoch(used, 1, configured(augmentation))
     feed.load(found, start=start)
     position = 8 * start
     for share in found.steps[start:]:
@@ -90,11 +95,11 @@ def test_a_feed_gives_the_planned_examples(augmentation: Augmentation, start: in
         batch = feed.fetch(share.local)
         rows = slice(position, position + share.local)
         assert torch.equal(batch.indices, found.order[rows])
-        assert torch.equal(batch.target, feed.labels.given[found.order[rows]])
+        assert torch.equal(batch.target, feed.given[found.order[rows]])
         assert torch.equal(batch.clean, batch.target + 100)
         for row, index in enumerate(batch.indices.tolist()):
             pixels = torch.from_numpy(dataset.train.array[index]).float()
-            if augmentation.columns:
+            if augmentation != "none":
                 down, right, flipped = found.draws[position + row].tolist()
                 framed = torch.nn.functional.pad(pixels, (2, 2, 2, 2))
                 top, left = 2 + int(down), 2 + int(right)
@@ -110,18 +115,19 @@ def test_rows_come_in_the_networks_numbers_with_their_labels_and_weights() -> No
     table = np.random.default_rng(0).normal(3, 2, (90, 4)).astype(np.float32)
     split = {"train": Split(table, np.arange(90) % 3)}
     scale = (tuple(each.tolist()) for each in (table.mean(axis=0), table.std(axis=0)))
-    rows = ResidentInputs(Dataset("table", split, ("a", "b", "c"), *scale), CPU)
-    given = torch.arange(90) % 3
-    labels = Labels(given, given, torch.linspace(0, 2, 90))
-    feed = ResidentFeed(rows, Augmentation(), labels, torch.bfloat16)
-    feed.load(plan_epoch(np.arange(90), 0, seed=1, batch_size=8, augmentation=Augmentation()))
+    dataset, used = Dataset("table", split, ("a", "b", "c"), *scale), np.arange(90)
+    weight = torch.linspace(0, 2, 90)
+    examples = Examples(dataset, used, used % 3, None, 0.0, weight=weight.numpy())
+    rows = ResidentInputs(dataset, CPU)
+    feed = rows.feed(examples, configured("none", "bf16"))
+    feed.load(plan_epoch(used, 0, configured("none")))
     fetched = feed.fetch(8)
     assert fetched.inputs.dtype == torch.bfloat16
     assert torch.equal(fetched.inputs, rows.train[fetched.indices].bfloat16())
     assert fetched.clean is fetched.target
-    assert torch.equal(fetched.weight, torch.linspace(0, 2, 90)[fetched.indices])
+    assert torch.equal(fetched.weight, weight[fetched.indices])
     with pytest.raises(ValueError, match="augmentation: expected none for the rows of a table"):
-        ResidentFeed(rows, parse_augmentation("flip"), labels)
+        rows.feed(examples, configured("flip"))
 
 
 def test_a_seed_means_what_it_always_meant() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -19,11 +19,14 @@ from torch import Tensor
 from labelproof.data.dataset import Dataset
 from labelproof.seeds import derive_seed
 from labelproof.training.augmentation import (
-    Augmentation,
     draw_augmentation,
     gather_images,
+    parse_augmentation,
     prepare_images,
 )
+from labelproof.training.configuration import Configuration
+from labelproof.training.examples import Examples
+from labelproof.training.execution import TYPES
 
 
 def generator_for(seed: int, purpose: str, epoch: int = 0) -> torch.Generator:
@@ -58,10 +61,8 @@ class EpochPlan(NamedTuple):
 def plan_epoch(
     used: NDArray[np.int64],
     epoch: int,
+    configuration: Configuration,
     *,
-    seed: int,
-    batch_size: int,
-    augmentation: Augmentation,
     rank: int = 0,
     world_size: int = 1,
 ) -> EpochPlan:
@@ -70,12 +71,14 @@ def plan_epoch(
     The last batch is as small as it comes out, as in the paper; of a single example it is left out,
     since a batch norm cannot learn from one.
 
-    >>> plan = plan_epoch(np.arange(10), 0, seed=1, batch_size=4, augmentation=Augmentation())
+    >>> plan = plan_epoch(np.arange(10), 0, Configuration("digits", batch_size=4))
     >>> plan.order
     tensor([4, 5, 0, 6, 8, 3, 7, 9, 2, 1])
     >>> [share.local for share in plan.steps]
     [4, 4, 2]
     """
+    seed, batch_size = configuration.seed, configuration.batch_size
+    augmentation = parse_augmentation(configuration.augmentation)
     shuffled = torch.randperm(len(used), generator=generator_for(seed, "order", epoch))
     order = torch.from_numpy(used)[shuffled]
     draws = draw_augmentation(augmentation, len(used), generator_for(seed, "augmentation", epoch))
@@ -106,31 +109,25 @@ class Fetched(NamedTuple):
     """How much each counts, `(B)`, or `None` where all count alike."""
 
 
-class Labels(NamedTuple):
-    """What is known about every training example, on the device."""
-
-    given: Tensor
-    """The labels given, `(N)`."""
-    clean: Tensor
-    """The true labels, `(N)`; the given ones if they are unknown."""
-    weight: Tensor | None = None
-    """How much each example counts, `(N)`, or `None`."""
-
-    def at(self, indices: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Of some examples."""
-        given = self.given[indices]
-        # On a CPU the second look costs as much as the first.
-        clean = given if self.clean is self.given else self.clean[indices]
-        return given, clean, None if self.weight is None else self.weight[indices]
-
-
 class Feed(ABC):
-    """Gives a step its batch."""
+    """Gives a step its batch.
 
-    def __init__(self, augmentation: Augmentation, labels: Labels, dtype: torch.dtype):
-        self.augmentation = augmentation
-        self.labels = labels
-        self.dtype = dtype
+    Args:
+        inputs: Where the inputs are.
+        examples: Their labels and weights.
+        configuration: The augmentation and the precision, which is not `auto`.
+    """
+
+    def __init__(self, inputs: DeviceInputs, examples: Examples, configuration: Configuration):
+        def bring(array: NDArray[Any]) -> Tensor:
+            return torch.from_numpy(array).to(inputs.device)
+
+        self.augmentation = parse_augmentation(configuration.augmentation)
+        self.dtype = TYPES[configuration.precision]
+        self.mean, self.std = inputs.mean, inputs.std
+        self.given = bring(examples.given)
+        self.clean = self.given if examples.clean is None else bring(examples.clean)
+        self.weight = None if examples.weight is None else bring(examples.weight)
 
     @abstractmethod
     def load(self, plan: EpochPlan, *, start: int = 0) -> None:
@@ -139,6 +136,26 @@ class Feed(ABC):
     @abstractmethod
     def fetch(self, size: int) -> Fetched:
         """On the device: the next `size` examples."""
+
+    def augment(self, images: Tensor, index: Tensor | None, draws: Tensor) -> Tensor:
+        """See `gather_images`."""
+        return gather_images(
+            images,
+            index,
+            draws,
+            self.augmentation,
+            mean=self.mean,
+            std=self.std,
+            dtype=self.dtype,
+        )
+
+    def with_labels(self, inputs: Tensor, indices: Tensor) -> Fetched:
+        """Inputs with what is known about them."""
+        target = self.given[indices]
+        # On a CPU the second look costs as much as the first.
+        clean = target if self.clean is self.given else self.clean[indices]
+        weight = None if self.weight is None else self.weight[indices]
+        return Fetched(inputs, indices, target, clean, weight)
 
     def stage(self) -> None:  # noqa: B027 (resident inputs are there already)
         """On the host, before a step: bring to the device what is not there yet."""
@@ -175,10 +192,8 @@ class DeviceInputs(ABC):
         """
 
     @abstractmethod
-    def feed(
-        self, augmentation: Augmentation, labels: Labels, size: int, dtype: torch.dtype
-    ) -> Feed:
-        """Gives a run its batches, of at most `size`."""
+    def feed(self, examples: Examples, configuration: Configuration) -> Feed:
+        """Gives a run its batches."""
 
     def close(self) -> None:  # noqa: B027 (most have nothing to do)
         """Stop the processes that decode images."""
@@ -212,32 +227,24 @@ class ResidentInputs(DeviceInputs):
                 inputs = prepare_images(inputs, mean=self.mean, std=self.std, size=crop or None)
             yield inputs
 
-    def feed(
-        self, augmentation: Augmentation, labels: Labels, size: int, dtype: torch.dtype
-    ) -> Feed:
-        """Gives a run its batches, of any size."""
-        return ResidentFeed(self, augmentation, labels, dtype)
+    def feed(self, examples: Examples, configuration: Configuration) -> Feed:
+        """Gives a run its batches."""
+        return ResidentFeed(self, examples, configuration)
 
 
 class ResidentFeed(Feed):
     """Batches out of inputs that lie on the device."""
 
-    def __init__(
-        self,
-        inputs: ResidentInputs,
-        augmentation: Augmentation,
-        labels: Labels,
-        dtype: torch.dtype = torch.float32,
-    ):
-        super().__init__(augmentation, labels, dtype)
-        if inputs.dataset.tabular and augmentation.columns:
+    def __init__(self, inputs: ResidentInputs, examples: Examples, configuration: Configuration):
+        super().__init__(inputs, examples, configuration)
+        self.train, self.tabular = inputs.train, inputs.dataset.tabular
+        if self.tabular and self.augmentation.columns:
             raise ValueError(
-                f"augmentation: expected none for the rows of a table, got {augmentation}"
+                f"augmentation: expected none for the rows of a table, got {self.augmentation}"
             )
-        self.inputs = inputs
-        device, count = inputs.device, len(labels.given)
+        device, count = inputs.device, len(self.given)
         self.order = torch.zeros(count, dtype=torch.int64, device=device)
-        self.draws = torch.zeros(count, augmentation.num_draws, device=device)
+        self.draws = torch.zeros(count, self.augmentation.num_draws, device=device)
         self.position = torch.zeros((), dtype=torch.int64, device=device)
 
     def load(self, plan: EpochPlan, *, start: int = 0) -> None:
@@ -251,21 +258,13 @@ class ResidentFeed(Feed):
     def fetch(self, size: int) -> Fetched:
         """The next `size` examples."""
         rows = self.position + torch.arange(size, device=self.position.device)
-        index, resident = self.order[rows], self.inputs
-        if resident.dataset.tabular:
-            inputs = resident.train.index_select(0, index).to(self.dtype)
+        indices = self.order[rows]
+        if self.tabular:
+            inputs = self.train.index_select(0, indices).to(self.dtype)
         else:
-            inputs = gather_images(
-                resident.train,
-                index,
-                self.draws[rows],
-                self.augmentation,
-                mean=resident.mean,
-                std=resident.std,
-                dtype=self.dtype,
-            )
+            inputs = self.augment(self.train, indices, self.draws[rows])
         self.position += size
-        return Fetched(inputs, index, *self.labels.at(index))
+        return self.with_labels(inputs, indices)
 
     @property
     def state(self) -> dict[str, Tensor]:

@@ -191,7 +191,7 @@ def make_direct(
     normalised = any(isinstance(each, nn.BatchNorm1d) for each in network.modules())
     if normalised or any(each.weight.numel() > _SMALL for each in layers):
         return None
-    given, loss = feed.labels.given, algorithm.loss
+    given, loss = feed.given, algorithm.loss
     # The loss may be told to pass over some labels, which here would count.
     counted = bool((given >= 0).all()) and not bool((given == loss.ignore_index).any())
     if given.device.type != "cpu" or not has_gradient(loss) or not counted:

@@ -17,8 +17,10 @@ from torch.utils.data import DataLoader
 from labelproof.data.dataset import Dataset, Images
 from labelproof.data.images import ImageFiles
 from labelproof.data.notices import readable
-from labelproof.training.augmentation import Augmentation, gather_images, prepare_images
-from labelproof.training.batches import CHUNK, DeviceInputs, EpochPlan, Feed, Fetched, Labels
+from labelproof.training.augmentation import Augmentation, prepare_images
+from labelproof.training.batches import CHUNK, DeviceInputs, EpochPlan, Feed, Fetched
+from labelproof.training.configuration import Configuration
+from labelproof.training.examples import Examples
 from labelproof.training.execution import interrupts
 from labelproof.training.geometry import centre_box, choose_box
 
@@ -211,11 +213,9 @@ class StreamedSet(DeviceInputs):
             on_device = images.to(self.device, non_blocking=True)
             yield prepare_images(on_device, mean=self.mean, std=self.std)
 
-    def feed(
-        self, augmentation: Augmentation, labels: Labels, size: int, dtype: torch.dtype
-    ) -> Feed:
+    def feed(self, examples: Examples, configuration: Configuration) -> Feed:
         """Gives a run its batches."""
-        return StreamedFeed(self, augmentation, labels, size, dtype)
+        return StreamedFeed(self, examples, configuration)
 
     def close(self) -> None:
         """End the processes."""
@@ -226,20 +226,13 @@ class StreamedSet(DeviceInputs):
 class StreamedFeed(Feed):
     """Brings one batch after the other to a place on the device that stays the same."""
 
-    def __init__(
-        self,
-        images: StreamedSet,
-        augmentation: Augmentation,
-        labels: Labels,
-        size: int,
-        dtype: torch.dtype,
-    ):
-        super().__init__(augmentation, labels, dtype)
-        self.images = images
-        device, self.stream = images.device, images.streams["train"]
+    def __init__(self, inputs: StreamedSet, examples: Examples, configuration: Configuration):
+        super().__init__(inputs, examples, configuration)
+        device, size = inputs.device, configuration.batch_size
+        self.stream = inputs.streams["train"]
         self.pixels = torch.zeros((size, *self.stream.shape), dtype=torch.uint8, device=device)
         self.indices = torch.zeros(size, dtype=torch.int64, device=device)
-        self.draws = torch.zeros(size, augmentation.num_draws, device=device)
+        self.draws = torch.zeros(size, self.augmentation.num_draws, device=device)
         self._arriving: Iterator[tuple[Tensor, Tensor, Tensor]] = iter(())
 
     def load(self, plan: EpochPlan, *, start: int = 0) -> None:
@@ -258,14 +251,5 @@ class StreamedFeed(Feed):
 
     def fetch(self, size: int) -> Fetched:
         """The `size` examples that were staged."""
-        indices = self.indices[:size]
-        inputs = gather_images(
-            self.pixels[:size],
-            None,
-            self.draws[:size],
-            self.augmentation,
-            mean=self.images.mean,
-            std=self.images.std,
-            dtype=self.dtype,
-        )
-        return Fetched(inputs, indices, *self.labels.at(indices))
+        inputs = self.augment(self.pixels[:size], None, self.draws[:size])
+        return self.with_labels(inputs, self.indices[:size])

@@ -21,11 +21,10 @@ from labelproof.models.text import make_network
 from labelproof.seeds import derive_seed
 from labelproof.training import batches, metrics
 from labelproof.training.algorithms import make_algorithm
-from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.checkpoint import Checkpoint, refuse_misfit
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
-from labelproof.training.execution import TYPES, Execution, resolve_precision, share_gradients
+from labelproof.training.execution import Execution, resolve_precision, share_gradients
 from labelproof.training.kernels import default_convolution, make_fusible, use_convolution
 from labelproof.training.optimizer import Optimizer
 from labelproof.training.provenance import Description, describe
@@ -138,16 +137,7 @@ class Trainer:
         def bring(array: NDArray[Any]) -> Tensor:
             return torch.from_numpy(array).to(device)
 
-        given = bring(examples.given)
-        clean = given if examples.clean is None else bring(examples.clean)
-        weight = None if examples.weight is None else bring(examples.weight)
-        labels = batches.Labels(given, clean, weight)
-        self.feed = self.images.feed(
-            parse_augmentation(configuration.augmentation),
-            labels,
-            configuration.batch_size,
-            TYPES[precision],
-        )
+        self.feed = self.images.feed(examples, configuration)
         average = None
         if self.average is not None:
             mine, theirs = self.average.state_dict(), self.networks[0].state_dict()
@@ -174,7 +164,7 @@ class Trainer:
         self.chance = GlobalChance(device, used=not ours)
         self.test_labels = bring(dataset.test.labels) if "test" in dataset.splits else None
         self.held = bring(examples.held)
-        self.held_labels = given[self.held]
+        self.held_labels = self.feed.given[self.held]
         self.recorder = None
         # All recorded steps would share the draws of dropout.
         modules = (module for network in self.networks for module in network.modules())
@@ -377,9 +367,7 @@ class Trainer:
         return batches.plan_epoch(
             self.examples.used,
             epoch,
-            seed=self.configuration.seed,
-            batch_size=self.configuration.batch_size,
-            augmentation=self.feed.augmentation,
+            self.configuration,
             rank=self.execution.rank,
             world_size=self.execution.world_size,
         )
