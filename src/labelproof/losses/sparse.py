@@ -193,23 +193,23 @@ class SparseRegularized(Loss):
                 clamp=self.clamp,
             )
             return self._total(form.base.each_pointwise(label), norm)
-        sharpened = self._sharpen(outputs)
-        penalty = self._penalty(sharpened)
+        sharpened = self.sharpen(outputs)
+        penalty = self.penalty(sharpened)
         if is_probabilities(target):
             penalty = penalty * target.sum(dim=1)  # 1, or the weight of the classes when weighed
         return self._total(self._own_base().values(sharpened, target), penalty)
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the integer labels given, `(N, ...)`."""
-        sharpened = self._sharpen(outputs)
+        sharpened = self.sharpen(outputs)
         base = self._own_base().index_values(sharpened, target)
-        return self._total(base, self._penalty(sharpened))
+        return self._total(base, self.penalty(sharpened))
 
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value for every label an example could have had, `(N, C, ...)`."""
-        sharpened = self._sharpen(outputs)
+        sharpened = self.sharpen(outputs)
         base = self._own_base().label_values(sharpened)
-        return self._total(base, self._penalty(sharpened).unsqueeze(1))
+        return self._total(base, self.penalty(sharpened).unsqueeze(1))
 
     def extra_repr(self) -> str:
         """Hyperparameters, for printing."""
@@ -227,17 +227,21 @@ class SparseRegularized(Loss):
         """Move to the epoch that was saved."""
         self.set_epoch(float(state))
 
+    def weigh_penalty(self, penalty: Tensor) -> Tensor:
+        r"""A penalty times $\lambda_t$."""
+        return _scalar(self._weight, penalty) * penalty
+
     def _total(self, base: Tensor, penalty: Tensor) -> Tensor:
-        return base + _scalar(self._weight, penalty) * penalty
+        return base + self.weigh_penalty(penalty)
 
     def _evaluate_own(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Outputs]:
         single = isinstance(logits, Tensor) and logits.ndim == 1
         logits, target, _ = self.admit(logits, target)
-        sharpened = self._sharpen(Outputs(logits))
+        sharpened = self.sharpen(Outputs(logits))
         # Not by the base's own settings, which are no longer these once one has been changed.
         value = self._own_base().values(sharpened, self.weigh(target))
         value = self.reduce(value, target, weigh=False)
-        penalty = self.reduce(self._penalty(sharpened), target)
+        penalty = self.reduce(self.penalty(sharpened), target)
         if single and self.reduction == "none":
             value, penalty = value.squeeze(0), penalty.squeeze(0)
         return value, penalty, sharpened
@@ -245,12 +249,12 @@ class SparseRegularized(Loss):
     def _evaluate_foreign(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Outputs]:
         # A loss written elsewhere judges the target itself and is given the caller's shapes.
         admit_logits(logits)
-        sharp = self._sharpen(Outputs(logits)).logits
+        sharp = self.sharpen(Outputs(logits)).logits
         value = self.base(sharp, target)
         if logits.ndim == 1:
             sharp, target = sharp.unsqueeze(0), target.unsqueeze(0)
         sharpened = Outputs(sharp)
-        penalty = self._penalty(sharpened)
+        penalty = self.penalty(sharpened)
         if value.shape == sharp.shape:  # a value per class, as binary cross entropy gives
             return value, penalty.unsqueeze(1), sharpened
         each = value.shape == penalty.shape
@@ -259,12 +263,14 @@ class SparseRegularized(Loss):
             penalty = self.reduce(penalty, target, reduction=reduction)
         return value, penalty if each or penalty.ndim == 0 else penalty.mean(), sharpened
 
-    def _sharpen(self, outputs: Outputs) -> Outputs:
+    def sharpen(self, outputs: Outputs) -> Outputs:
+        """The sharpened output, on which base and penalty are computed."""
         temperature = _scalar(self._temperature, outputs.logits)
         sharp = sharpen(outputs.logits, temperature=temperature, normalize=self.normalize)
         return Outputs(sharp, counted=outputs.counted)
 
-    def _penalty(self, sharpened: Outputs) -> Tensor:
+    def penalty(self, sharpened: Outputs) -> Tensor:
+        """Of each example's sharpened output, before its weight."""
         if self._one_hot:
             return lp_norm(sharpened.log_probabilities, p=self.p, clamp=self.clamp)
         vector = self.smoothing if self.vector is None else self.vector

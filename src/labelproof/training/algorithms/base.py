@@ -10,14 +10,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from labelproof.losses import (
-    Loss,
-    NegativeLearning,
-    SparseRegularized,
-    lp_norm,
-    sharpen,
-    sparse_rate,
-)
+from labelproof.losses import Loss, NegativeLearning, Outputs, SparseRegularized, sparse_rate
 from labelproof.ranges import whole
 
 
@@ -177,21 +170,6 @@ class Supervised(Algorithm):
     takes_weights: ClassVar[bool] = True
     summary: ClassVar[str] = "one network minimises the loss on all examples"
 
-    weight: Tensor
-    temperature: Tensor
-
-    def __init__(self, loss: Loss, *, num_classes: int, num_examples: int):
-        super().__init__(loss, num_classes=num_classes, num_examples=num_examples)
-        # Only for what is reported; the loss has its own, in its own precision.
-        self.register_buffer("weight", torch.zeros(()), persistent=False)
-        self.register_buffer("temperature", torch.ones(()), persistent=False)
-        self._fill()
-
-    def set_epoch(self, epoch: float) -> None:
-        """Move the loss's schedules."""
-        super().set_epoch(epoch)
-        self._fill()
-
     def objectives(self, batch: Batch) -> Objectives:
         """The loss of the batch."""
         (logits,) = batch.logits
@@ -217,19 +195,17 @@ class Supervised(Algorithm):
         # difference is good to the total's last digits, which is plenty for a log.
         with torch.no_grad():
             named: dict[str, Tensor] = {}
+            outputs = Outputs(logits)
             if isinstance(loss, SparseRegularized):
-                logits = sharpen(logits, temperature=self.temperature, normalize=loss.normalize)
-            log_probabilities = torch.log_softmax(logits, dim=1)
-            if isinstance(loss, SparseRegularized) and weight is None:
-                penalty = lp_norm(log_probabilities, p=loss.p, clamp=loss.clamp).mean()
-                named = {"base": value.detach() - self.weight * penalty, "penalty": penalty}
-            named["sparse_rate"] = sparse_rate(log_probabilities).mean()
+                outputs = loss.sharpen(outputs)
+                if weight is None:
+                    penalty = loss.penalty(outputs).mean()
+                    named = {
+                        "base": value.detach() - loss.weigh_penalty(penalty),
+                        "penalty": penalty,
+                    }
+            named["sparse_rate"] = sparse_rate(outputs.log_probabilities).mean()
         return Objectives((value,), named)
-
-    def _fill(self) -> None:
-        if isinstance(self.loss, SparseRegularized):
-            self.weight.fill_(self.loss.weight)
-            self.temperature.fill_(self.loss.temperature)
 
 
 def _plain(loss: SparseRegularized) -> bool:
