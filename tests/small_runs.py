@@ -16,7 +16,7 @@ from labelproof.data import load_digits
 from labelproof.data.dataset import Dataset, Split
 from labelproof.training import Configuration, Event, Examples, Execution, Job, StopRequest
 from labelproof.training.batches import EpochPlan, ResidentInputs, plan_epoch
-from labelproof.training.checkpoint import load_checkpoint, newest_whole
+from labelproof.training.checkpoint import newest_whole
 from labelproof.training.examples import choose_examples
 from labelproof.training.runner import train_runs
 from labelproof.training.trainer import Trainer
@@ -116,7 +116,7 @@ def kinds(events: Iterable[Event]) -> list[str]:
 
 def outcome(folder: Path) -> dict[str, bytes]:
     """The bytes that two runs of one configuration have in common, however they came about."""
-    kept = load_checkpoint(folder / "checkpoint", on_problem=print)
+    kept = newest_whole(folder / "checkpoint")[1]
     return {
         "metrics": (folder / "metrics.jsonl").read_bytes(),
         "weights": save(kept.weights),
@@ -127,8 +127,7 @@ def outcome(folder: Path) -> dict[str, bytes]:
 
 def weights_of(checkpoints: Path) -> dict[str, torch.Tensor]:
     """Those of the newest checkpoint."""
-    checkpoint = newest_whole(checkpoints)[1]
-    return checkpoint.weights
+    return newest_whole(checkpoints)[1].weights
 
 
 def reference_optimizer(configuration: Configuration, network: nn.Module) -> torch.optim.Optimizer:

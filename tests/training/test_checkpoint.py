@@ -16,7 +16,7 @@ from labelproof.training import checkpoint as module
 from labelproof.training.checkpoint import (
     Checkpoint,
     LaterFormatError,
-    load_checkpoint,
+    newest_whole,
     save_checkpoint,
 )
 
@@ -35,8 +35,9 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def newest(folder: Path, on_problem: Callable[[str], object] = pytest.fail) -> int | None:
-    found = load_checkpoint(folder, on_problem=on_problem)
+def newest(folder: Path) -> int | None:
+    _, found, problems = newest_whole(folder)
+    assert not problems
     return None if found is None else found.values["epoch"]
 
 
@@ -75,7 +76,8 @@ def test_every_kind_of_tensor_and_value_survives(tmp_path: Path) -> None:
     values = {"epoch": 3, "curve": {"z": [1e-300, None, float("inf")], "a": []}, "odd": "\ud800 é"}
     saved = Checkpoint(awkward_tensors(), awkward_tensors(), values)
     path = save_checkpoint(tmp_path, "00003", saved)
-    loaded = load_checkpoint(tmp_path, on_problem=pytest.fail)
+    name, loaded, problems = newest_whole(tmp_path)
+    assert (name, problems) == ("00003", [])
     path.unlink()  # what was loaded does not depend on the file
     assert_same(loaded.weights, saved.weights)
     assert_same(loaded.state, saved.state)
@@ -137,11 +139,9 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path: Path, damage: str) -> Non
     save_three(tmp_path)
     last = tmp_path / "00002.safetensors"
     last.write_bytes(DAMAGES[damage](last.read_bytes()))
-    problems: list[str] = []
-    assert newest(tmp_path, problems.append) == 1
-    (problem,) = problems
+    name, found, (problem,) = newest_whole(tmp_path)
+    assert (name, found.values["epoch"]) == ("00001", 1)
     assert problem.startswith(f"{last}: ")
-    assert problem.endswith("; checkpoint 00001 is used instead")
     # Going on before it removes it, and nothing that is whole.
     save_checkpoint(tmp_path, "00001-1", at(10))
     assert names(tmp_path) == ["00001-1.safetensors", "00001.safetensors"]
@@ -154,11 +154,10 @@ def test_any_changed_byte_is_found(tmp_path: Path) -> None:
         damaged = bytearray(whole)
         damaged[place] ^= 0x15
         path.write_bytes(damaged)
-        problems: list[str] = []
         with suppress(LaterFormatError):
-            assert newest(tmp_path, problems.append) is None, place
-            (problem,) = problems
-            assert problem.endswith("the training starts anew")
+            _, found, problems = newest_whole(tmp_path)
+            assert found is None, place
+            assert len(problems) == 1
 
 
 def test_another_format_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

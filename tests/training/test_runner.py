@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from labelproof.models.text import make_network
 from labelproof.training import DeviceMemoryError, Job, read_record
-from labelproof.training.checkpoint import load_checkpoint
+from labelproof.training.checkpoint import newest_whole
 
 SIX: list[dict[str, Any]] = [
     {"seed": 1, "epochs": 3, "l1": 1e-3},
@@ -86,7 +86,7 @@ def test_a_run_that_fails_leaves_its_last_good_state_alone(tmp_path: Path) -> No
 
 def assert_good(folder: Path, *, epoch: int) -> None:
     """The newest checkpoint is of an epoch's end, and all in it are numbers."""
-    checkpoint = load_checkpoint(folder / "checkpoint", on_problem=pytest.fail)
+    checkpoint = newest_whole(folder / "checkpoint")[1]
     assert (checkpoint.values["epoch"], checkpoint.values["step"]) == (epoch, 0)
     for name, tensor in {**checkpoint.weights, **checkpoint.state}.items():
         assert torch.isfinite(tensor).all(), name
@@ -97,7 +97,7 @@ def test_a_stop_saves_every_run_and_starts_no_other(tmp_path: Path) -> None:
     events = train(jobs, at_once=2, stop=StopAfter(5))  # it is asked for before the second run too
     assert kinds(events) == ["started", "started", "stopped", "stopped"]
     for number in range(2):
-        checkpoint = load_checkpoint(tmp_path / str(number) / "checkpoint", on_problem=pytest.fail)
+        checkpoint = newest_whole(tmp_path / str(number) / "checkpoint")[1]
         assert (checkpoint.values["epoch"], checkpoint.values["step"]) == (0, 4)
     assert not (tmp_path / "2").exists()
 

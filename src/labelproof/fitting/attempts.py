@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from labelproof.data.published import is_known
-from labelproof.training.checkpoint import load_checkpoint
+from labelproof.training.checkpoint import newest_whole
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution, StopRequest
@@ -196,7 +196,7 @@ def _remove_given_up(folder: Path, attempts: Attempts) -> None:
     """Remove the run in a folder if it is of a loss that was given up."""
     if not attempts.given_up or not folder.exists():
         return
-    checkpoint = load_checkpoint(folder / "checkpoint", on_problem=lambda _: None)
+    checkpoint = newest_whole(folder / "checkpoint")[1]
     given_up = [each["loss"] for each in attempts.given_up]
     if checkpoint is None or checkpoint.values["configuration"]["loss"] in given_up:
         with owning(folder):

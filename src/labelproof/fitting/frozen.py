@@ -29,7 +29,7 @@ from labelproof.models.text import make_network
 from labelproof.npz import read_npz
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import generator_for
-from labelproof.training.checkpoint import load_checkpoint
+from labelproof.training.checkpoint import newest_whole
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.execution import Execution, StopRequest
@@ -122,7 +122,7 @@ def train_frozen(
         ):
             if event.kind not in ("finished", "stopped"):
                 yield replace(event, job=job)
-        layer = load_checkpoint(scratch / "checkpoint", on_problem=lambda _: None)
+        layer = newest_whole(scratch / "checkpoint")[1]
         record = read_record(scratch)
         if layer is None or record is None:
             return  # it was stopped

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,35 +78,15 @@ def save_checkpoint(folder: Path, name: str, checkpoint: Checkpoint, *, keep: in
     return path
 
 
-def load_checkpoint(folder: Path, *, on_problem: Callable[[str], None]) -> Checkpoint | None:
-    """Read the newest checkpoint that is whole, onto the CPU.
-
-    Args:
-        folder: Where the checkpoints are.
-        on_problem: Called with a sentence for each newer one that is damaged.
-
-    Returns:
-        The checkpoint, or `None` if there is none.
-
-    Raises:
-        LaterFormatError: The checkpoint is of another version of labelproof. It is not skipped,
-            because the run that starts instead would remove it.
-    """
-    name, checkpoint, problems = newest_whole(folder)
-    outcome = f"checkpoint {name} is used instead" if checkpoint else "the training starts anew"
-    for problem in problems:
-        on_problem(f"{problem}; {outcome}")
-    return checkpoint
-
-
 def newest_whole(folder: Path) -> tuple[str, Checkpoint | None, list[str]]:
-    """The newest whole checkpoint with its name, and what is wrong with those after it.
+    """The newest whole checkpoint on the CPU, its name, and what is wrong with those after it.
 
     Returns:
         An empty name and `None` if no checkpoint is whole.
 
     Raises:
-        LaterFormatError: The checkpoint is of another version of labelproof.
+        LaterFormatError: The checkpoint is of another version of labelproof. It is not skipped,
+            because the run that starts instead would remove it.
     """
     problems: list[str] = []
     for name, path in sorted(_checkpoints(folder).items(), reverse=True):

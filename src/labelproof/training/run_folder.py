@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelproof.training import files, provenance
-from labelproof.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from labelproof.training.checkpoint import Checkpoint, newest_whole, save_checkpoint
 from labelproof.training.configuration import Configuration
 from labelproof.training.record import RECORD, RunRecord, read_record
 from labelproof.training.trainer import Trainer
@@ -89,17 +89,18 @@ class RunFolder:
         self._check(configuration, record.configuration)
         return record
 
-    def resume(
-        self, run: Trainer, *, on_problem: Callable[[str], None], writes: bool = True
-    ) -> History:
-        """Restore a run from its last checkpoint, if there is one, and return its history.
+    def resume(self, run: Trainer, *, writes: bool = True) -> tuple[History, list[str]]:
+        """Restore a run from its last checkpoint, if there is one.
+
+        Returns:
+            The history of the run, and a sentence for each newer checkpoint that is damaged.
 
         Raises:
             OtherConfigurationError: The checkpoint is of another configuration.
         """
-        checkpoint = load_checkpoint(self.checkpoints, on_problem=on_problem)
+        name, checkpoint, problems = newest_whole(self.checkpoints)
         if checkpoint is None:
-            return History()
+            return History(), [f"{each}; the training starts anew" for each in problems]
         self._check(run.configuration, checkpoint.values["configuration"])
         run.restore(checkpoint)
         values = checkpoint.values
@@ -108,7 +109,7 @@ class RunFolder:
         if writes:
             self._write_lines(METRICS, history.metrics)
             self._write_lines(TIMING, history.timing)
-        return history
+        return history, [f"{each}; checkpoint {name} is used instead" for each in problems]
 
     def start(self, description: provenance.Description) -> None:
         """Begin anew: what is trained, and empty files of metrics."""

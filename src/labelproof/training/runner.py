@@ -155,8 +155,7 @@ class ActiveRun:
         self.run.prepare()
         notices: list[str] = []
         if self.folder is not None:
-            writes = self.writer is not None
-            self.history = self.folder.resume(self.run, on_problem=notices.append, writes=writes)
+            self.history, notices = self.folder.resume(self.run, writes=self.writer is not None)
         if self.writer is not None:
             if not self.history.metrics and self.run.step == 0:
                 self.writer.start(self.run.description)

@@ -22,7 +22,7 @@ from labelproof.fitting.attempts import Attempts
 from labelproof.fitting.recipe import LARGE, look_at, network_for, small_network
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose
-from labelproof.training.checkpoint import load_checkpoint
+from labelproof.training.checkpoint import newest_whole
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, choose_examples
 from labelproof.training.execution import StopRequest, resolve_precision, taking_part
@@ -136,8 +136,7 @@ class TrainPlan:
         self.request.reporter.say(f"{format_settings(configuration)}\n\n{said}")
 
     def _standing(self) -> str:
-        path = self.folder / "checkpoint"
-        kept = None if self.fresh else load_checkpoint(path, on_problem=lambda _: None)
+        kept = None if self.fresh else newest_whole(self.folder / "checkpoint")[1]
         if kept is None:
             return "new"
         return f"resumes after epoch {kept.values['epoch']}, step {kept.values['step']}"
