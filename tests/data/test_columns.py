@@ -112,17 +112,19 @@ def test_columns_without_information_are_left_out_with_a_reason() -> None:
         "same": ["x"] * rows,
         "note": [f"text {number}" for number in range(rows)],
         "price": [f"1.{number:03},50" for number in range(rows)],
+        "joined": [f"{number % 28 + 1}.{number // 28 + 1}.2024" for number in range(rows)],
         "PassengerId": np.arange(rows) * 17 + 3,
         "counter": np.arange(rows)[::-1],
         "lists": [[1], [2]] * (rows // 2),
     }
-    with pytest.warns(DataWarning, match="8 of 9 columns left out"):
+    with pytest.warns(DataWarning, match="9 of 10 columns left out"):
         columns = learn(**table)
     reasons = dict(columns.left_out)
     assert columns.names == ("ok",)
     assert (reasons["empty"], reasons["constant"], reasons["same"]) == ("empty", *["constant"] * 2)
     assert reasons["PassengerId"] == reasons["counter"] == "numbers the rows"
     assert "--decimal" in reasons["price"]
+    assert "2024-12-31" in reasons["joined"]
     assert "text 0" in reasons["note"]
     assert columns.row_number == "PassengerId"
     with pytest.raises(ValueError, match="a column to learn from"):

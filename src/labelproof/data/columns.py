@@ -44,6 +44,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _ROW_NUMBER = re.compile(
     r"(?:^|[\s_.-])(?:id|idx|index|no|nr|uuid)\.?$|(?:Id|ID)$|^Unnamed: ", re.I
 )
+_LOCAL_DATE = re.compile(r"\d{1,2}([./-])\d{1,2}\1(\d\d){1,2}\b")
 _LOCAL_NUMBER = re.compile(r"[+-]?[\d.,'\s]*\d[.,]\d+\s*%?|[$€£]\s*[\d.,]+")
 _PERIODS = {"year": 365.2425, "week": 7.0, "day": 1.0}
 _EXPECTED = {"number": "numbers", "boolean": "true or false", "date": "dates such as 2024-12-31"}
@@ -330,6 +331,8 @@ def _learn_category(counted: dict[str, int], cells: int, name: str) -> Column:
         raise _LeftOutError("empty")
     if len(words) == 1 and not missing:
         raise _LeftOutError("constant")
+    if len(words) > MOST_VALUES and _LOCAL_DATE.match(words[0]):
+        raise _LeftOutError(f"dates written as {quoted(words[0])}: write them as 2024-12-31")
     if (len(words) > MOST_VALUES and len(words) * 2 > present) or 1 < len(words) == present:
         if _LOCAL_NUMBER.fullmatch(words[0][:60]):
             raise _LeftOutError(
