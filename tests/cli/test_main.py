@@ -26,6 +26,7 @@ from labelproof.losses.names import LOSS_FILES
 from labelproof.models.text import NETWORKS
 from labelproof.report.figures import FIGURES, SUFFIXES
 from labelproof.report.tables import COMPARISONS, FORMATS
+from labelproof.training import RunRecord
 from labelproof.training.algorithms import ALGORITHMS
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes are other there")
@@ -244,7 +245,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_so(
             os.kill(process.pid or 0, signal.SIGINT)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("labelproof.cli.demo.RunDisplay.finish", press)
+    monkeypatch.setattr(RunRecord, "final_accuracy", property(press))
     arguments = ("demo", "--epochs", "2", "--seeds", "1", "--no-open", "--processes", "2")
     stopped = labelproof_to_its_end(*arguments, "--output", tmp_path)
     kept = list((tmp_path / "runs").glob("*/record.json"))

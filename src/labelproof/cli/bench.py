@@ -10,9 +10,8 @@ from pathlib import Path
 
 import torch
 import typer
-from rich.console import Console
 
-from labelproof.cli.console import DIVERGED, TIME_IS_UP, ending, say, terminal, told, warn
+from labelproof.cli.console import DIVERGED, TIME_IS_UP, ending, tell, terminal, told, warn
 from labelproof.cli.options import parse_seeds, split_names, takes
 from labelproof.data import Dataset, load_dataset
 from labelproof.data.notices import count
@@ -28,7 +27,7 @@ from labelproof.training.execution import StopRequest, choose_execution, resolve
 from labelproof.training.files import remove_folder
 from labelproof.training.provenance import fingerprint, mark_data, refuse_other_data
 from labelproof.training.runner import Event, Job, train_runs
-from labelproof.verbs.progress import RunDisplay
+from labelproof.verbs.progress import Reporter
 
 AT_ONCE = {"mnist": 10, "cifar10": 6, "cifar100": 3}
 """Runs that fill a large GPU; more of them only take memory."""
@@ -97,7 +96,7 @@ def bench(
         cpus_per_run: With Ray: CPU cores and threads of each run.
         dry_run: Train nothing; list what would be trained.
     """
-    console = Console()
+    reporter = terminal()
     if choose("engine", engine, ("local", "ray")) == "local" and address is not None:
         raise ValueError("--address: a Ray cluster is used with --engine ray alone")
     known = tuple(dict.fromkeys(name for grid in GRIDS.values() for name in grid.datasets))
@@ -116,12 +115,12 @@ def bench(
     planned = list({run.configuration: run for run in planned}.values())
     load = BenchData(data_root, RecordStore(records))
     todo = [run for run in planned if not load.is_done(run.configuration)]
-    say(console, f"{count(len(planned), 'run')}, {len(planned) - len(todo)} with a record")
+    tell(f"{count(len(planned), 'run')}, {len(planned) - len(todo)} with a record")
     if dry_run:
         for run in todo:
             folder = _folder(runs, run)
             begun = f"  begun in {folder}" if folder.is_dir() else ""
-            say(console, f"{run.cell.method:<12} {run.cell.column:<10} {folder.name}{begun}")
+            tell(f"{run.cell.method:<12} {run.cell.column:<10} {folder.name}{begun}")
         return
     if not todo:
         return
@@ -134,7 +133,7 @@ def bench(
         fill = AT_ONCE.get(dataset, 1) if execution.device.type == "cuda" else 1
         opened = nullcontext(execution.device)
         train = functools.partial(train_runs, execution=execution, at_once=at_once or fill)
-    with ending(terminal(console)), StopRequest(None if minutes is None else 60 * minutes) as stop:
+    with ending(reporter), StopRequest(None if minutes is None else 60 * minutes) as stop:
         if explained := explain_other_size(load.dataset(dataset)):
             warn(explained)
         # Now and not when it is a run's turn, which may be tomorrow.
@@ -142,14 +141,14 @@ def bench(
             refuse_other_data(_folder(runs, run), lambda run=run: load.mark(run.configuration))
         with opened as found:
             jobs = [Job(_resolved(run, found), _folder(runs, run)) for run in todo]
-            failures = _carry_out(jobs, train, load, stop, console, keep_runs)
+            failures = _carry_out(jobs, train, load, stop, reporter, keep_runs)
     if stop.signal is not None:
-        say(console, "Stopped and saved; the same command resumes from here.")
+        tell("Stopped and saved; the same command resumes from here.")
         raise typer.Exit(stop.exit_code)
     left = sum(not load.is_done(job.configuration) for job in jobs) - failures
     if left and minutes is not None:
         runs_left = f"{count(left, 'run')} of {len(jobs)} left"
-        say(console, f"Time is up: {runs_left}; saved, and the same command resumes from here.")
+        tell(f"Time is up: {runs_left}; saved, and the same command resumes from here.")
         raise typer.Exit(TIME_IS_UP)
     if failures:
         raise typer.Exit(DIVERGED)
@@ -171,13 +170,13 @@ def _carry_out(
     train: Callable[..., Iterator[Event]],
     load: BenchData,
     stop: StopRequest,
-    console: Console,
+    reporter: Reporter,
     keep_runs: bool,
 ) -> int:
     """Train all, keeping a record as soon as a run is done; gives the number of failures."""
     failures = 0
     epochs = sum(job.configuration.epochs for job in jobs)
-    with RunDisplay(console, runs=len(jobs), epochs=epochs) as display:
+    with reporter.display(runs=len(jobs), epochs=epochs) as display:
         # Another bench over the same records may have been faster with some.
         given = (job for job in jobs if not load.is_done(job.configuration))
         for event in train(given, load=load, stop=stop):

@@ -21,7 +21,15 @@ NAMES = (
     *("demo", "fit", "train", "tune", "audit", "evaluate", "review", "predict", "export"),
     *("compare", "bench", "table", "figure", "losses", "data"),
 )
-"""The commands, in the order of the help. Each is a function in the file of its name."""
+"""The commands, in the order of the help: each is a function in the file of its name, or in that of
+another command."""
+
+_FILES = {
+    "tune": "fit",
+    "review": "audit",
+    "compare": "table",
+    **dict.fromkeys(("evaluate", "predict", "export"), "run"),
+}
 
 _TRAINING = ("fit", "train", "tune", "audit")
 """Those that end with the exit codes of a training."""
@@ -40,7 +48,7 @@ def load_command(name: str) -> Any:
     >>> load_command("losses").name
     'losses'
     """
-    module = importlib.import_module(f"labelproof.cli.{name}")
+    module = importlib.import_module(f"labelproof.cli.{_FILES.get(name, name)}")
     if name == "data":
         inner = module.app
     else:
@@ -58,7 +66,8 @@ def describe_command(name: str) -> str:
     >>> describe_command("demo").splitlines()[0]
     'Train on digits with wrong labels, with and without sparse regularization.'
     """
-    return without_arguments(ast.get_docstring(read_source(f"cli/{name}.py", name)) or "")
+    command = read_source(f"cli/{_FILES.get(name, name)}.py", name)
+    return without_arguments(ast.get_docstring(command) or "")
 
 
 class _Commands(TyperGroup):

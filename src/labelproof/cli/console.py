@@ -19,15 +19,20 @@ TIME_IS_UP = 75
 """Try again later: the system's `EX_TEMPFAIL`."""
 
 
+def tell(text: str, *, aside: bool = False) -> None:
+    """Print a line on stdout, or aside on stderr."""
+    say(Console(stderr=aside), text)
+
+
 def warn(text: str) -> None:
     """Print a warning on stderr."""
     say(Console(stderr=True), f"warning: {text}", style="yellow")
 
 
-def show_page(console: Console, page: Path, *, opened: bool) -> None:
+def show_page(page: Path, *, opened: bool) -> None:
     """Open a page in the browser, where someone watches and that is wanted, or say where it is."""
-    shown = opened and console.is_terminal and webbrowser.open(page.resolve().as_uri())
-    say(console, f"{'Opened' if shown else 'Page:'} {page}")
+    shown = opened and Console().is_terminal and webbrowser.open(page.resolve().as_uri())
+    tell(f"{'Opened' if shown else 'Page:'} {page}")
 
 
 def for_flags(message: str) -> str:

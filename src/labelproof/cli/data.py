@@ -14,7 +14,7 @@ from rich.progress import DownloadColumn, Progress, TaskID
 from rich.table import Table
 from rich.text import Text
 
-from labelproof.cli.console import say, show_page, told
+from labelproof.cli.console import show_page, tell, told
 from labelproof.cli.options import takes
 from labelproof.data import (
     DATASETS,
@@ -49,20 +49,19 @@ def list_datasets(*, data_root: Path | None = None) -> None:
     labelproof reads the publishers' layouts: the binary or the python version of CIFAR, unpacked;
     MNIST's four files, gzipped or not.
     """
-    console = Console()
     folder = find_root(data_root)
     # Lines rather than columns: what to type and where things lie must not be cut or folded.
-    say(console, f"Datasets in {folder}\n")
+    tell(f"Datasets in {folder}\n")
     for dataset in DATASETS.values():
         channels, height, width = dataset.image_shape
         counts = " + ".join(f"{dataset.counts[split]:,}" for split in ("train", "test"))
         colour = "grey" if channels == 1 else "colour"
         size = f"{len(dataset.class_names)} classes, {counts} images, {height}x{width} {colour}"
-        say(console, f"{dataset.name:<14} {dataset.summary}")
-        say(console, f"{'':14} {size}")
-        say(console, f"{'':14} {_whereabouts(dataset, folder)[1]}")
+        tell(f"{dataset.name:<14} {dataset.summary}")
+        tell(f"{'':14} {size}")
+        tell(f"{'':14} {_whereabouts(dataset, folder)[1]}")
     there = folder / "webvision"
-    say(console, f"{'webvision':<14} {there if there.is_dir() else WEBVISION}")
+    tell(f"{'webvision':<14} {there if there.is_dir() else WEBVISION}")
 
 
 @app.command()
@@ -84,11 +83,10 @@ def download(
         mirror: Address to download from instead, as MIRROR/NAME/FILE; by default the publisher's.
         timeout: Seconds to wait for an answer before trying again.
     """
-    console = Console()
     datasets = [known_dataset(name) for name in names]
     for dataset in datasets:
-        found = _download(console, dataset.name, root=data_root, mirror=mirror, timeout=timeout)
-        say(console, _verdict(found))
+        found = _download(dataset.name, root=data_root, mirror=mirror, timeout=timeout)
+        tell(_verdict(found))
 
 
 @app.command()
@@ -102,13 +100,12 @@ def verify(names: list[str] | None = None, *, data_root: Path | None = None) -> 
     Args:
         names: Datasets to verify; by default all that are present.
     """
-    console = Console()
     folder = find_root(data_root)
     chosen = [known_dataset(name).name for name in names or []]
     good = True
     for name in chosen or [name for name in DATASETS if _whereabouts(DATASETS[name], folder)[0]]:
         found = verify_dataset(name, root=folder)
-        say(console, _verdict(found))
+        tell(_verdict(found))
         good = good and found.good
     if not good:
         raise typer.Exit(1)
@@ -136,15 +133,15 @@ def _verdict(found: Verification) -> str:
     return f"{found.name}: as published, {where}"
 
 
-def _download(console: Console, name: str, **options: Any) -> Verification:
+def _download(name: str, **options: Any) -> Verification:
     """Download with a bar for each file; with a line for each where no one watches."""
-    bars: dict[str, TaskID] = {}
+    console, bars = Console(), dict[str, TaskID]()
 
     def show(file: str, done: int, total: int) -> None:
         if file not in bars:
             bars[file] = display.add_task(file, total=total)
             if not console.is_terminal:
-                say(console, f"{name}: {file}, {_megabytes(total)}")
+                tell(f"{name}: {file}, {_megabytes(total)}")
         display.update(bars[file], completed=done)
 
     with Progress(
@@ -194,7 +191,6 @@ def show(
         samples: Images on the page.
         output: The page.
     """
-    console = Console()
     spec = parse_noise(noise)
     with told():
         data = load_dataset(dataset, root=data_root, on_error=on_error, label=label)
@@ -209,12 +205,12 @@ def show(
                 human=human_labels or find_human_labels(data.name, data_root),
             )
     if data.tabular:
-        _show_table(console, data)
+        _show_table(data)
         if noisy is not None:
-            say(console, finding(data, noisy))
+            tell(finding(data, noisy))
         return
-    say(console, finding(data, noisy))
-    with console.status("Drawing the page"):
+    tell(finding(data, noisy))
+    with Console().status("Drawing the page"):
         page = write_dataset_page(
             output,
             data,
@@ -225,36 +221,35 @@ def show(
                 ["labelproof", "data", "show", dataset, "--noise", str(spec), "--seed", str(seed)]
             ),
         )
-    show_page(console, page, opened=open_page)
+    show_page(page, opened=open_page)
 
 
-def _show_table(console: Console, data: Dataset) -> None:
+def _show_table(data: Dataset) -> None:
     """What there is to know about a table: rows, columns and classes."""
     columns = data.columns or Columns(())
     others = [f"{len(s):,} to {name}" for name, s in data.splits.items() if name != "train"]
     sizes = ", ".join([f"{count(len(data.train), 'row')} to train on", *others])
-    say(
-        console,
+    tell(
         f"{data.name}: {sizes}, {count(len(columns.columns), 'column')}, "
         f"{count(data.input_shape[0], 'feature')}, {count(data.num_classes, 'class', 'classes')}",
     )
     kinds = [
         (each.name, each.kind, each.missing, len(each.feature_names)) for each in columns.columns
     ]
-    _list(console, ("column", "kind", "missing", "features"), kinds)
+    _list(("column", "kind", "missing", "features"), kinds)
     for name, reason in columns.left_out:
-        say(console, f"left out: {name} ({reason})")
+        tell(f"left out: {name} ({reason})")
     sizes = np.bincount(data.train.labels, minlength=data.num_classes).tolist()
-    _list(console, ("class", "rows to train on"), list(zip(data.class_names, sizes, strict=True)))
+    _list(("class", "rows to train on"), list(zip(data.class_names, sizes, strict=True)))
     if not data.clean:
-        say(console, "How many labels are wrong is not known.")
+        tell("How many labels are wrong is not known.")
 
 
-def _list(console: Console, names: Sequence[str], rows: Sequence[tuple[str | int, ...]]) -> None:
+def _list(names: Sequence[str], rows: Sequence[tuple[str | int, ...]]) -> None:
     """Cells under each other; long tables are cut."""
     table = Table(*names, box=None, pad_edge=False, header_style="")
     for row in rows[:SHOWN]:
         table.add_row(*(Text(readable(str(cell)), overflow="fold") for cell in row))
-    console.print(table)
+    Console().print(table)
     if len(rows) > SHOWN:
-        say(console, f"and {len(rows) - SHOWN:,} more")
+        tell(f"and {len(rows) - SHOWN:,} more")

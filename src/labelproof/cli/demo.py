@@ -9,14 +9,15 @@ from pathlib import Path
 
 import typer
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
-from labelproof.cli.console import say, show_page
+from labelproof.cli.console import show_page, tell
 from labelproof.cli.options import parse_seeds, takes
 from labelproof.experiments.demo import SETTING, DemoRun, discard, finished, plan, rows, train_all
 from labelproof.report.demo import finding, write_demo_page
 from labelproof.training import DivergedError
-from labelproof.verbs.progress import RunDisplay
+from labelproof.verbs.progress import say
 
 
 @takes()
@@ -52,36 +53,32 @@ def demo(
     if fresh:
         discard(runs)
     if done := finished(runs):
-        console.print(f"{len(done)} of {len(runs)} runs are finished already.")
+        tell(f"{len(done)} of {len(runs)} runs are finished already.")
     try:
-        _train_all(
-            [run for run in runs if run not in done], processes or os.cpu_count() or 1, console
-        )
+        left = [run for run in runs if run not in done]
+        _train_all(left, processes or os.cpu_count() or 1, console)
         results = finished(runs)
         console.print(_table(results))
-        say(console, finding(results))
+        tell(finding(results))
         with console.status("Drawing the page"):
             page = write_demo_page(output / "report.html", results)
     except KeyboardInterrupt:
         kept = (
             f"{len(finished(runs))} of {len(runs)} runs are finished and kept in {output / 'runs'}"
         )
-        say(console, f"\nStopped. {kept}; the same command resumes from there.")
+        tell(f"\nStopped. {kept}; the same command resumes from there.")
         raise typer.Exit(130) from None
-    show_page(console, page, opened=open_page)
+    show_page(page, opened=open_page)
 
 
 def _train_all(runs: Sequence[DemoRun], processes: int, console: Console) -> None:
-    epochs = sum(run.configuration.epochs for run in runs)
-    with RunDisplay(console, runs=len(runs), epochs=epochs) as display:
-        for run, outcome in train_all(runs, processes=processes):
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bars:
+        bar = bars.add_task("Training", total=len(runs))
+        for number, (run, outcome) in enumerate(train_all(runs, processes=processes), start=1):
             failed = isinstance(outcome, DivergedError)
-            display.start(run, str(run), epochs=run.configuration.epochs)
-            for _ in range(0 if failed else run.configuration.epochs):
-                display.advance(run, {})
-            display.finish(run, f"{outcome}" if failed else f"{outcome.final_accuracy:.1f}%")
-            if failed and console.is_terminal:
-                display.say(f"{run}: {outcome}")
+            came = outcome if failed else f"{outcome.final_accuracy:.1f}%"
+            say(console, f"{number} of {len(runs)}  {run}  {came}")
+            bars.advance(bar)
 
 
 def _table(runs: Sequence[DemoRun]) -> Table:

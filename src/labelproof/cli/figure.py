@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from rich.console import Console
 
-from labelproof.cli.console import say, told
+from labelproof.cli.console import tell, told
 from labelproof.cli.options import split_names, takes
 from labelproof.cli.table import choose_dataset
 from labelproof.data.load import load_dataset
@@ -97,9 +96,9 @@ def figure(
         store = open_records(records)
         drawn = draw_figure(store, name, data, methods=rows, columns=taken)
         if said := explain_left_out(store, dataset=data):
-            say(Console(stderr=True), said)
+            tell(said, aside=True)
     save_figure(drawn, output)
-    say(Console(stderr=True), f"Wrote {output}")
+    tell(f"Wrote {output}", aside=True)
 
 
 def _draw_embeddings(path: Path, noise: str | None) -> Figure:
