@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
 
 from labelproof.data import Dataset, Split, load_arrays, load_dataset, load_table
 from labelproof.data.duplicates import find_duplicates
 from labelproof.data.images import ImageFiles, OnError
-from labelproof.data.labels_file import relabel
 from labelproof.data.load import ARRAYS, Reading
 from labelproof.data.notices import readable
 from labelproof.data.published import is_known
@@ -25,7 +23,6 @@ from labelproof.data.table import is_table
 from labelproof.fitting.attempts import read_attempts
 from labelproof.intervals import wilson_interval
 from labelproof.noise import parse_noise
-from labelproof.ranges import choose
 from labelproof.training.examples import choose_examples
 from labelproof.training.provenance import find_again, fingerprint, places_of, read_note
 from labelproof.training.trained_network import TrainedNetwork
@@ -132,69 +129,7 @@ class Evaluation:
         }
 
 
-def evaluate_run(
-    run: TrainedNetwork,
-    data: LabelledData | None,
-    reading: Reading,
-    *,
-    split: str = "test",
-    on_error: OnError = "raise",
-) -> Evaluation:
-    """Measure a run, as [`Run.evaluate`][labelproof.verbs.run.Run.evaluate] does."""
-    label, labels, data_root = reading.label, reading.labels, reading.root
-    trained_on = TrainingData(run, data_root)
-    given = data is not None
-    if data is None:
-        data = trained_on.find()
-        # What a run has learned from is read as the run read it.
-        if trained_on.attempts is not None:
-            on_error = "skip"
-        if labels is None and split == "train":
-            labels = trained_on.find_labels()
-    name = os.fspath(data) if isinstance(data, str | os.PathLike) else None
-    if label is None and (name is None or is_table(name)):
-        label = run.description.label
-    dataset = _read(run, data, label=label, on_error=on_error, root=data_root)
-    # Before they are corrected: to a class of the run that these data do not have otherwise.
-    dataset = dataset.in_classes(run.description.class_names)
-    if labels is not None:
-        dataset = relabel(dataset, name or "table", labels)
-    if given and split == "test" and "test" not in dataset.splits:
-        split = "train"  # all there is in a file that was made to measure on
-    choose(f"split (of {dataset.name}; --data names other data)", split, tuple(dataset.splits))
-    chosen, classes = dataset.splits[split], len(run.description.class_names)
-    predicted = torch.cat([logits.argmax(dim=1) for logits in run.logits(chosen.images)]).numpy()
-    cells = np.bincount(chosen.labels * classes + predicted, minlength=classes * classes)
-    among, learned = None, split == "train"
-    if name is not None and trained_on.is_at(name):
-        if trained_on.differs(dataset, name):
-            learned = None
-        if learned is None and not given:
-            what = f"{readable(name)}: not what {run.folder} was trained on, or changed since"
-            warnings.warn(f"{what}; name what is measured on with --data PATH", stacklevel=3)
-    else:
-        among = trained_on.count(chosen)
-        # Some rows of a table are the same by chance.
-        partly = dataset.tabular and among is not None and 0 < among < len(chosen)
-        learned = None if among is None or partly else bool(among)
-    # A part has a name where there are others, and not in a file that was made to measure on.
-    alone = given and len(dataset.splits) == 1
-    return Evaluation(
-        run=str(run.folder),
-        epochs=run.epochs,
-        finished=run.record is not None,
-        data=dataset.name,
-        split=split,
-        place=readable(name or dataset.name) if alone else f"{dataset.name}, {split}",
-        what="rows" if dataset.tabular else "images",
-        class_names=run.description.class_names,
-        counts=cells.reshape(classes, classes),
-        learned_from=learned,
-        learned_from_n=among,
-    )
-
-
-def _read(
+def read_like(
     run: TrainedNetwork,
     data: LabelledData,
     *,
@@ -256,14 +191,6 @@ class TrainingData:
         label = self.run.description.label
         return replace(Reading.of(self.asked), label=label, labels=labels, root=self.root)
 
-    def is_at(self, place: str) -> bool:
-        """Whether a path or name is that of these data."""
-        try:
-            own = self.find()
-            return place == own or Path(place).samefile(own)
-        except OSError:
-            return False
-
     def is_same(self, dataset: Dataset, *, human: Path | None = None) -> bool | None:
         """Whether data are what the run was trained on; `None` where it has not noted that."""
         # What `fit` noted is of the data as they were read. What the training noted beside is of
@@ -278,20 +205,20 @@ class TrainingData:
         given = choose_examples(configuration, dataset, human=human).given if people else None
         return fingerprint(dataset, given=given) == noted
 
-    def differs(self, dataset: Dataset, data: str) -> bool:
-        """Whether data are known to be others than the run was trained on."""
+    def changed(self, dataset: Dataset) -> bool:
+        """Whether the data where they were are known to be others now than the run learned from."""
         if self.is_same(replace(dataset, group=self.asked.get("group"))) is not False:
             return False
         # To read them again, as they were learned from, takes time, and leaves no doubt.
         try:
-            return self.is_same(self._load("skip", data)) is False
+            return self.is_same(self._load("skip")) is False
         except FileNotFoundError:
             return False
         except ValueError:
             return True
 
     def count(self, split: Split) -> int | None:
-        """How many samples are among those that the run was trained on; `None` if those are gone.
+        """How many samples the run was trained on; `None` if its own are gone or have changed.
 
         Files are the same if their bytes are; images and rows in memory if their numbers are. No
         image is decoded.
@@ -299,16 +226,17 @@ class TrainingData:
         # Of files the list will do: to look at each would take longer than to measure.
         quick = "later" if isinstance(split.images, ImageFiles) else "skip"
         try:
-            return _count_among(split, self._load(quick).train)
+            own = self._load(quick)
+            changed = quick == "skip" and self.is_same(own) is False
+            return None if changed else _count_among(split, own.train)
         except (OSError, ValueError):
             return None
 
-    def _load(self, on_error: OnError, data: str | None = None) -> Dataset:
+    def _load(self, on_error: OnError) -> Dataset:
         """What the run learned from, read again without a word."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            reading = self.reading(self.find_labels())
-            return reading.load(data or self.find(), on_error=on_error)
+            return self.reading(self.find_labels()).load(self.find(), on_error=on_error)
 
 
 def _count_among(split: Split, own: Split) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -58,7 +58,7 @@ def predict_paths(
     if run.tabular:
         # All files are read before the first answer, so that nothing is said about half of them.
         read = [_read_rows(run, path, identify, on_error) for path in paths]
-        return (_as_frame(run, places, run.probabilities(rows)) for rows, places in read)
+        return (_as_table(run, places, run.probabilities(rows)) for rows, places in read)
     found = find_images(paths, run.description.input_shape, identify=identify)
     return predict_images(run, found, on_unreadable)
 
@@ -75,26 +75,24 @@ def predict_data(
         return table.set_axis(table.index.astype(int)) if column == "index" else table
     if isinstance(data, Dataset):
         split = data.splits.get("test", data.train)
-        places = None if split.places is None else list(split.places)
-        return _as_frame(run, {}, run.probabilities(split.images), index=places)
+        index = range(len(split)) if split.places is None else list(split.places)
+        return _as_table(run, pd.DataFrame(index=index), run.probabilities(split.images))
     if run.tabular:
         frame = array_table(data, "data") if isinstance(data, np.ndarray) else data
         table = read_table(frame, on_error=on_error)
         rows = run.columns.encode(table, place="data", on_error=on_error)
-        return _as_frame(run, {}, run.probabilities(rows), index=table.index)
+        return _as_table(run, table[[]], run.probabilities(rows))
     images = _array_images(np.asarray(data), run.description.input_shape, "data")
     found = list(predict_images(run, [(images, pd.DataFrame(index=range(len(images))))], notice))
     return pd.concat(found, ignore_index=True)
 
 
-def _read_rows(
-    run: TrainedNetwork, path: Path, identify: str | None, on_error: OnError
-) -> tuple[NDArray[np.float32], dict[str, Sequence[str]]]:
+def _read_rows(run: TrainedNetwork, path: Path, identify: str | None, on_error: OnError) -> Found:
     """The features of a file's rows, and for each its path, place and perhaps identifier."""
     place, columns = readable(str(path)), run.columns
     if path.suffix.lower() in ARRAYS:
         rows = columns.encode(array_table(load_array(path), place), place=place, on_error=on_error)
-        return rows, {"path": [place] * len(rows), "row": [str(row) for row in range(len(rows))]}
+        return rows, pd.DataFrame({"path": place, "row": [str(row) for row in range(len(rows))]})
     table = read_table(
         path,
         text=[] if identify is None else [identify],
@@ -105,24 +103,19 @@ def _read_rows(
     if not len(table):
         raise ValueError(f"{place}: expected a row for each example, got none")
     rows = columns.encode(table, place=place, on_error=on_error)
-    places: dict[str, Sequence[str]] = {"path": [place] * len(rows), "row": list(row_names(table))}
+    places = pd.DataFrame({"path": place, "row": list(row_names(table))})
     if identify is not None:
         column = find_column(table.columns, identify, place=place, argument="id")
         places[identify] = as_text(table[column]).tolist()
     return rows, places
 
 
-def _as_frame(
-    run: TrainedNetwork,
-    places: Mapping[str, Sequence[str]],
-    probabilities: Tensor | None,
-    index: Any = None,
-) -> pd.DataFrame:
+def _as_table(run: TrainedNetwork, places: Any, probabilities: Tensor) -> pd.DataFrame:
     names = np.array(run.description.class_names, dtype=object)
-    values = np.zeros((0, len(names))) if probabilities is None else probabilities.double().numpy()
+    values = probabilities.double().numpy()
     predicted = {"label": names[values.argmax(axis=1)], "probability": values.max(axis=1)}
     each = {f"p({name})": values[:, column] for column, name in enumerate(names)}
-    return pd.DataFrame({**places, **predicted, **each}, index=index)
+    return pd.concat([places, pd.DataFrame({**predicted, **each}, index=places.index)], axis=1)
 
 
 def predict_images(
@@ -138,9 +131,11 @@ def predict_images(
                     if isinstance(problem, UnreadableImageError):
                         on_unreadable(str(problem))
                 pixels = [each for each in fitted if isinstance(each, np.ndarray)]
-                kept: Any = places[part][[isinstance(each, np.ndarray) for each in fitted]]
-                said = run.fitted_probabilities(np.stack(pixels)) if pixels else None
-                yield _as_frame(run, kept.to_dict("list"), said)
+                kept = places[part][[isinstance(each, np.ndarray) for each in fitted]]
+                said = (
+                    run.fitted_probabilities(np.stack(pixels)) if pixels else run.probabilities([])
+                )
+                yield _as_table(run, kept, said)
 
 
 def _fit(run: TrainedNetwork, image: Any) -> NDArray[np.uint8] | UnreadableImageError:

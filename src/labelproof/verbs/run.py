@@ -11,22 +11,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import torch
 
 from labelproof.audit.folder import Audit
 from labelproof.audit.labels import conclude
+from labelproof.audit.noise_model import count_pairs
 from labelproof.audit.predictions import Predictions, predict_trained
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
+from labelproof.data.labels_file import relabel
 from labelproof.data.load import Reading
 from labelproof.data.notices import count, readable
+from labelproof.data.table import is_table
 from labelproof.ranges import choose
 from labelproof.tabular.run import name_blend, read_held_out
 from labelproof.training.configuration import Configuration
 from labelproof.training.export import EXPORTS, export_run
 from labelproof.training.run_folder import METRICS
 from labelproof.training.trained_network import TrainedNetwork, load_network
-from labelproof.verbs.evaluation import Evaluation, TrainingData, evaluate_run
+from labelproof.verbs.evaluation import Evaluation, TrainingData, read_like
 from labelproof.verbs.inputs import LabelledData, TemporaryFolder, data_place, name_data, read_data
 from labelproof.verbs.predictions import NewData, predict_data
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
@@ -98,9 +103,55 @@ class Run(TrainedNetwork):
             on_error: `"skip"` leaves out images that cannot be read and rows without a label.
             data_root: See `fit`.
         """
-        given = self.given if data is None else data
-        reading = Reading(label, labels, root=data_root)
-        return evaluate_run(self, given, reading, split=split, on_error=on_error)
+        trained_on, description = TrainingData(self, data_root), self.description
+        data = self.given if data is None else data
+        own = data is None
+        if data is None:
+            data = trained_on.find()
+            # What a run has learned from is read as the run read it.
+            if trained_on.attempts is not None:
+                on_error = "skip"
+            if labels is None and split == "train":
+                labels = trained_on.find_labels()
+        name = os.fspath(data) if isinstance(data, str | os.PathLike) else None
+        if label is None and (name is None or is_table(name)):
+            label = description.label
+        dataset = read_like(self, data, label=label, on_error=on_error, root=data_root)
+        # Before they are corrected: to a class of the run that these data do not have otherwise.
+        dataset = dataset.in_classes(description.class_names)
+        if labels is not None:
+            dataset = relabel(dataset, name or "table", labels)
+        if not own and split == "test" and "test" not in dataset.splits:
+            split = "train"  # all there is in a file that was made to measure on
+        choose(f"split (of {dataset.name}; --data names other data)", split, tuple(dataset.splits))
+        chosen, classes = dataset.splits[split], len(description.class_names)
+        predicted = torch.cat([batch.argmax(dim=1) for batch in self.logits(chosen.images)])
+        among, learned = None, split == "train"
+        if own and trained_on.changed(dataset):
+            why = f"not what {self.folder} was trained on, or changed since"
+            what = "name what is measured on with --data PATH"
+            warnings.warn(f"{readable(str(data))}: {why}; {what}", stacklevel=2)
+            learned = None
+        elif not own:
+            among = trained_on.count(chosen)
+            # Some rows of a table are the same by chance.
+            partly = dataset.tabular and among is not None and 0 < among < len(chosen)
+            learned = None if among is None or partly else bool(among)
+        # A part has a name where there are others, and not in a file that was made to measure on.
+        alone = not own and len(dataset.splits) == 1
+        return Evaluation(
+            run=str(self.folder),
+            epochs=self.epochs,
+            finished=self.record is not None,
+            data=dataset.name,
+            split=split,
+            place=readable(name or dataset.name) if alone else f"{dataset.name}, {split}",
+            what="rows" if dataset.tabular else "images",
+            class_names=description.class_names,
+            counts=count_pairs(chosen.labels, predicted.numpy(), classes).astype(np.int64),
+            learned_from=learned,
+            learned_from_n=among,
+        )
 
     def export(
         self, path: str | os.PathLike[str] | None = None, *, format: str | None = None
