@@ -10,7 +10,7 @@ import labelproof
 from labelproof.audit import read_labels
 from labelproof.cli.console import carry_out, terminal, told
 from labelproof.cli.options import takes
-from labelproof.verbs.audit import default_folder, plan_audit
+from labelproof.verbs.audit import AuditPlan, default_folder
 
 
 @takes("audit", settings=("batch_size", "learning_rate", "augmentation"))
@@ -65,8 +65,7 @@ def audit(
     given["output"] = given["output"] or default_folder(data, given["labels"])
     given |= {"probabilities": probabilities, "class_names": _read_names(class_names)}
     reporter = terminal()
-    plan = plan_audit(data, **given, progress=reporter)
-    carry_out(plan, reporter, dry_run=dry_run)
+    carry_out(AuditPlan(data, **given, progress=reporter), reporter, dry_run=dry_run)
 
 
 @takes("review")

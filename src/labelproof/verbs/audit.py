@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ def audit(
     """
     arguments = dict(locals())
     del arguments["settings"]
-    return plan_audit(**arguments, **settings).run()
+    return AuditPlan(**arguments, **settings).run()
 
 
 def default_folder(data: str, labels: Path | None = None) -> Path:
@@ -147,152 +148,73 @@ def default_folder(data: str, labels: Path | None = None) -> Path:
     return Path(f"{stem_of(data, labels)}-audit")
 
 
-def plan_audit(
-    data: LabelledData | Run | None = None,
-    *,
-    probabilities: PredictionSource | None = None,
-    labels: Any = None,
-    class_names: Sequence[str] | None = None,
-    id: str | None = None,
-    folds: int | None = None,
-    output: str | os.PathLike[str] | None = None,
-    fresh: bool = False,
-    progress: Reporter | Callback | bool | None = None,
-    **options: Any,
-) -> AuditPlan:
-    """Choose how labels are audited; what makes no sense together is refused. See `audit`."""
-    file = labels if is_path(labels) else None
-    request = Request(data, labels=file, progress=progress, **options)
-    reading, reporter, network = request.reading, request.reporter, request.settings.get("network")
-    training = {"folds": folds, "loss": request.loss, "drop": reading.drop, "group": reading.group}
-    training |= request.settings
-    columns = {"label": reading.label, "labels": reading.labels}
-    if isinstance(data, Run) or (is_path(data) and (Path(str(data)) / MODEL).exists()):
-        if network is not None and is_factory(network):
-            del training["network"]  # it allows the run's own code
-        training |= {"probabilities": probabilities, "class_names": class_names, "id": id}
-        _refuse(training | columns, f"expected without a run, which has its own, and {data} is one")
-
-        def find() -> Audit:
-            run: Any = data
-            if not isinstance(run, Run):
-                with reporter.reading():
-                    run = load_run(run, request.device, network=network)
-            return run.audit(human_labels=request.human, data_root=reading.root, progress=reporter)
-
-    elif probabilities is not None:
-        names = ("workers", "image_memory", "human_labels")
-        training |= {name: getattr(request, name) for name in names}
-        training["device"] = None if request.device == "auto" else request.device
-        if _holds_labels_alone(data):
-            training |= columns
-        _refuse(training, "expected without --probabilities, for which nothing is trained")
-        if data is None and labels is None:
-            raise ValueError("labels: expected with probabilities and without data, got none")
-
-        def find() -> Audit:
-            place, read = "labels", labels
-            with reporter.reading():
-                if data is not None:
-                    place, read = request.place, _read_given(request)
-                matching = {"id": id, "class_names": class_names, "options": reading.options()}
-                return audit_given(probabilities, read, data=place, **matching)
-
-    elif data is None:
-        raise ValueError("data: expected what is to be audited, or labels and probabilities")
-    else:
-        _refuse({"class_names": class_names, "id": id}, "expected with --probabilities")
-        return CrossValidationPlan(request, output, folds=folds, fresh=fresh)
-    plan = AuditPlan(output, find, fresh=fresh, reporter=reporter)
-    if (plan.folder / SETTINGS).exists() and not fresh:  # which took hours
-        raise ValueError(f"{plan.folder} holds an audit that was trained; {_INSTEAD}")
-    return plan
-
-
-def _refuse(options: Mapping[str, Any], why: str) -> None:
-    for name, value in options.items():
-        if value is not None and value != ():
-            raise ValueError(f"--{name.replace('_', '-')}: {why}")
-
-
 class AuditPlan:
-    """An audit that is about to be done, for which nothing is trained.
+    """An audit that is about to be done. The arguments are those of `audit`.
 
-    Args:
-        output: Where it is kept; without a folder, nothing is.
-        find: Judges the labels.
-        fresh: Whether an audit that is there is removed first.
-        reporter: Told how it comes along.
+    What makes no sense together is refused here.
+
+    Attributes:
+        find: Judges the labels where nothing is trained for it.
+        configuration: What is trained, otherwise, on all but one of so many `folds`.
     """
+
+    find: Callable[[], Audit] | None = None
+    configuration: Configuration
+    folds: int
 
     def __init__(
         self,
-        output: str | os.PathLike[str] | None,
-        find: Callable[[], Audit],
+        data: LabelledData | Run | None = None,
         *,
-        fresh: bool,
-        reporter: Reporter,
-    ):
-        self.folder, self._keeper = choose_folder(output, "audit")
-        self.kept, self.fresh = output is not None, fresh
-        self.find, self.reporter = find, reporter
-        refuse_foreign(self.folder, AUDIT_FILES)
-
-    def preview(self) -> None:
-        """Say what would be done; nothing is written."""
-        self.reporter.say(f"Folder: {self.folder}\nA dry run; nothing was written.")
-
-    def run(self) -> Audit:
-        """Judge the labels and keep what was found, in place of an earlier audit."""
-        found = self.find()
-        if self.kept:
-            with owning(self.folder):
-                if self.fresh:
-                    remove_audit(self.folder)
-                found.write(self.folder)
-                self.tell(found)
-        return found
-
-    def tell(self, found: Audit) -> None:
-        """Write the page, and say what was found."""
-        write_page(self.folder, found, self.reporter)
-        self.reporter.say(describe_audit(found, self.folder))
-
-
-def _holds_labels_alone(data: Any) -> bool:
-    """Whether data are a file of labels, with nothing to look at.
-
-    >>> _holds_labels_alone("labels.txt"), _holds_labels_alone("photos")
-    (True, False)
-    """
-    place = Path(data if is_path(data) else "").expanduser()
-    return place.suffix.lower() in (".npy", ".txt") and not place.is_dir()
-
-
-def _read_given(request: Request) -> Dataset | Any:
-    """The labels that someone else's predictions are about: a dataset, or labels alone."""
-    data: Any = request.data
-    if _holds_labels_alone(data):
-        return read_labels(Path(data).expanduser())
-    if isinstance(data, Dataset | tuple):
-        return read_data(data, request.reading)
-    # An image that cannot be read has a label and a prediction all the same.
-    return request.reading.load(data, on_error="later", features=False)
-
-
-class CrossValidationPlan(AuditPlan):
-    """An audit by networks or classifiers that have not seen the label they judge."""
-
-    def __init__(
-        self,
-        request: Request,
-        output: str | os.PathLike[str] | None,
-        *,
+        probabilities: PredictionSource | None = None,
+        labels: Any = None,
+        class_names: Sequence[str] | None = None,
+        id: str | None = None,
         folds: int | None = None,
-        fresh: bool,
+        output: str | os.PathLike[str] | None = None,
+        fresh: bool = False,
+        progress: Reporter | Callback | bool | None = None,
+        **options: Any,
     ):
-        self.request = request
-        settings, loss, dataset = request.settings, request.loss, request.dataset
+        file = labels if is_path(labels) else None
+        self.request = request = Request(data, labels=file, progress=progress, **options)
+        self.reporter, self.kept, self.fresh = request.reporter, output is not None, fresh
+        reading, network = request.reading, request.settings.get("network")
+        training = {"folds": folds, "loss": request.loss, "drop": reading.drop}
+        training |= {"group": reading.group, **request.settings}
+        columns = {"label": reading.label, "labels": reading.labels}
+        matching = {"class_names": class_names, "id": id}
+        if isinstance(data, Run) or (is_path(data) and (Path(str(data)) / MODEL).exists()):
+            if network is not None and is_factory(network):
+                del training["network"]  # it allows the run's own code
+            why = f"expected without a run, which has its own, and {data} is one"
+            _refuse({**training, **columns, **matching, "probabilities": probabilities}, why)
+            self.find = partial(_ask_run, request)
+        elif probabilities is not None:
+            names = ("workers", "image_memory", "human_labels")
+            training |= {name: getattr(request, name) for name in names}
+            training["device"] = None if request.device == "auto" else request.device
+            if _holds_labels_alone(data):
+                training |= columns
+            _refuse(training, "expected without --probabilities, for which nothing is trained")
+            if data is None and labels is None:
+                raise ValueError("labels: expected with probabilities and without data, got none")
+            self.find = partial(_match, request, probabilities, labels, **matching)
+        elif data is None:
+            raise ValueError("data: expected what is to be audited, or labels and probabilities")
+        else:
+            _refuse(matching, "expected with --probabilities")
+            self._choose(folds)
+        self.folder, self._keeper = choose_folder(output, "audit")
+        refuse_foreign(self.folder, AUDIT_FILES)
+        if self.find is not None and not fresh and (self.folder / SETTINGS).exists():
+            # Which took hours.
+            raise ValueError(f"{self.folder} holds an audit that was trained; {_INSTEAD}")
+
+    def _choose(self, folds: int | None) -> None:
+        """Choose what is trained: classifiers for a table, or networks."""
+        request, dataset = self.request, self.request.dataset
+        settings, loss = request.settings, request.loss
         asked = {**settings, "loss": loss, "folds": folds}
         configuration = blend_configuration(dataset, request.called, asked, human=request.human)
         if configuration is None:
@@ -307,31 +229,35 @@ class CrossValidationPlan(AuditPlan):
                 loss=loss or audit_loss(look_at(dataset), dataset.train.labels),
                 **settings,
             )
-        self.configuration = configuration
-        self.folds = _choose_folds(folds, dataset.train)
-        request.reporter.say(describe_plan(dataset, configuration, self.folds))
-        super().__init__(output, self._judge, fresh=fresh, reporter=request.reporter)
+        self.configuration, self.folds = configuration, _choose_folds(folds, dataset.train)
+        self.reporter.say(describe_plan(dataset, configuration, self.folds))
+
+    def preview(self) -> None:
+        """Say what would be done, and how long it may take; nothing is written."""
+        if self.find is None:
+            if not self.fresh:
+                self._resume()
+            if self.configuration.network != BLEND:
+                self.reporter.say(f"Time: {self._forecast()}")
+        self.reporter.say(f"Folder: {self.folder}\nA dry run; nothing was written.")
 
     def run(self) -> Audit:
-        """Train the networks that are not finished, and conclude from what they say."""
+        """Judge the labels, and keep what was found in place of an earlier audit."""
+        found = None if self.find is None else self.find()  # what is refused leaves no folder
         with owning(self.folder):
             if self.fresh:
                 remove_audit(self.folder)
-            found = self.find()
+            if found is None:
+                found = self._cross_validate()
+            elif self.kept:
+                found.write(self.folder)
             if self.kept:
-                self.tell(found)
-        dataset = self.request.dataset
-        if self.configuration.noise != "none" and dataset.clean:
-            self.reporter.say(describe_rehearsal(found, dataset.train.labels))
+                write_page(self.folder, found, self.reporter)
+                self.reporter.say(describe_audit(found, self.folder))
+        rehearsed = self.find is None and self.configuration.noise != "none"
+        if rehearsed and self.request.dataset.clean:
+            self.reporter.say(describe_rehearsal(found, self.request.dataset.train.labels))
         return found
-
-    def preview(self) -> None:
-        """Say how long it may take; nothing is written."""
-        if not self.fresh:
-            self._resume()
-        if self.configuration.network != BLEND:
-            self.reporter.say(f"Time: {self._forecast()}")
-        super().preview()
 
     def _resume(self) -> Attempts:
         """What the folder tells of this audit; another one is refused."""
@@ -350,7 +276,7 @@ class CrossValidationPlan(AuditPlan):
         seen = len(self.request.dataset.train) * (self.folds - 1) * self.configuration.epochs
         return f"{roughly(pace.seconds(seen))} on cpu, by its first steps"
 
-    def _judge(self) -> Audit:
+    def _cross_validate(self) -> Audit:
         """Train what is not finished; the folder has the answer when this returns."""
         folder, configuration, request = self.folder, self.configuration, self.request
         attempts = self._resume()
@@ -412,6 +338,49 @@ class CrossValidationPlan(AuditPlan):
         trained = validation.configuration
         named = {name: getattr(trained, name) for name in ("network", "loss", "epochs")}
         return validation.predictions(), {"folds": folds, **named}
+
+
+def _refuse(options: Mapping[str, Any], why: str) -> None:
+    for name, value in options.items():
+        if value is not None and value != ():
+            raise ValueError(f"--{name.replace('_', '-')}: {why}")
+
+
+def _holds_labels_alone(data: Any) -> bool:
+    """Whether data are a file of labels, with nothing to look at.
+
+    >>> _holds_labels_alone("labels.txt"), _holds_labels_alone("photos")
+    (True, False)
+    """
+    place = Path(data if is_path(data) else "").expanduser()
+    return place.suffix.lower() in (".npy", ".txt") and not place.is_dir()
+
+
+def _ask_run(request: Request) -> Audit:
+    """What a run says of the labels that it was trained on."""
+    run, reporter = request.data, request.reporter
+    if not isinstance(run, Run):
+        with reporter.reading():
+            run = load_run(run, request.device, network=request.settings.get("network"))
+    root = request.reading.root
+    return run.audit(human_labels=request.human, data_root=root, progress=reporter)
+
+
+def _match(
+    request: Request, probabilities: PredictionSource, labels: Any, **matching: Any
+) -> Audit:
+    """What someone else's predictions say of the labels of a dataset, or of labels alone."""
+    place, data, reading = "labels", request.data, request.reading
+    with request.reporter.reading():
+        if data is not None:
+            place = request.place
+            if _holds_labels_alone(data):
+                labels = read_labels(Path(data).expanduser())
+            elif isinstance(data, Dataset | tuple):
+                labels = read_data(data, reading)
+            else:  # an image that cannot be read has a label and a prediction all the same
+                labels = reading.load(data, on_error="later", features=False)
+        return audit_given(probabilities, labels, data=place, options=reading.options(), **matching)
 
 
 def write_page(folder: Path, audit: Audit, reporter: Reporter) -> None:
