@@ -15,8 +15,7 @@ from PIL import Image
 from trained import labelproof_to_its_end
 
 from labelproof.audit.folder import REVIEW, Audit
-from labelproof.review.decisions import Decisions
-from labelproof.review.standing import Review
+from labelproof.review.decisions import Decisions, Review
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "guide" / "audit.md"

@@ -10,8 +10,7 @@ from review.served import Program
 from trained import labelproof, labelproof_to_its_end, refusal, succeed
 
 from labelproof.audit.folder import REVIEW, Audit
-from labelproof.review.decisions import Decisions
-from labelproof.review.standing import Review
+from labelproof.review.decisions import Decisions, Review
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import sample_names
 from labelproof.data.labels_file import relabel
 from labelproof.data.notices import DataWarning
-from labelproof.review.decisions import Decisions
-from labelproof.review.standing import Review, export_csv
+from labelproof.review.decisions import Decisions, Review, export_csv
 
 FILES = [f"{name}/{number}.png" for name in ("cat", "dog") for number in range(3)]
 

@@ -8,8 +8,7 @@ import pytest
 from audits import make_audit, make_findings
 
 from labelproof.audit.folder import Audit
-from labelproof.review.decisions import Decisions
-from labelproof.review.standing import Review, export_csv
+from labelproof.review.decisions import Decisions, Review, export_csv
 
 CLASSES = ("cat", "dog", "owl")
 

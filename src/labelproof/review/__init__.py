@@ -7,9 +7,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from labelproof.review.decisions import CHOICES, Decision, Decisions
+from labelproof.review.decisions import CHOICES, Decision, Decisions, Review, export_csv
 from labelproof.review.serving import serve
-from labelproof.review.standing import Review, export_csv
 
 __all__ = ["CHOICES", "Decision", "Decisions", "Review", "export_csv", "serve"]
 

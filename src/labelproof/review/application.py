@@ -32,8 +32,7 @@ from labelproof.ranges import whole, within
 from labelproof.report.audit_words import export_name, remark
 from labelproof.report.page import keep_direction, templates
 from labelproof.report.typical import Typical
-from labelproof.review.decisions import Decisions
-from labelproof.review.standing import Review, export_csv
+from labelproof.review.decisions import Decisions, Review, export_csv
 
 _SIDE, _ZOOMED = 1024, 4096
 """Pixels of a picture's longer side: a screen's height, quick to make; and to look closely."""

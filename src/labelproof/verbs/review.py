@@ -14,9 +14,8 @@ from labelproof.audit.samples import open_samples
 from labelproof.data.notices import count, notice, readable
 from labelproof.ranges import within
 from labelproof.report.audit_words import export_name, remark
-from labelproof.review.decisions import Decisions
+from labelproof.review.decisions import COLUMNS, Decisions, Review, export_csv
 from labelproof.review.serving import check_installed, serve
-from labelproof.review.standing import COLUMNS, Review, export_csv
 from labelproof.training.files import write_text
 from labelproof.training.run_folder import owning
 from labelproof.verbs.progress import Callback, Reporter, as_reporter, say
