@@ -13,9 +13,9 @@ from labelproof.data.image_folder import load_folder
 from labelproof.data.images import ImageFiles, UnreadableImageError
 from labelproof.data.table import dataset_from_rows
 from labelproof.fitting import recipe as recipes
-from labelproof.fitting.pixels import bring_to_size
 from labelproof.losses import parse_loss
 from labelproof.models import make_network
+from labelproof.verbs.inputs import bring_to_size
 
 
 def test_files_and_large_images_are_looked_at_through_crops() -> None:

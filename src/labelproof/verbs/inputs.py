@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import tempfile
 import weakref
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -19,14 +21,14 @@ import torch.distributed
 from labelproof.audit.folder import AUDIT, RUNS, SETTINGS
 from labelproof.data.arrays import array_table, as_images, class_indices
 from labelproof.data.dataset import Dataset, Split, refuse_classes
-from labelproof.data.images import ImageFiles, OnError, channel_statistics
+from labelproof.data.images import ImageFiles, OnError, channel_statistics, look_at_each
 from labelproof.data.load import Reading
 from labelproof.data.notices import few, readable
 from labelproof.data.published import find_human_labels, is_known
-from labelproof.fitting.pixels import bring_to_size
 from labelproof.training import Configuration, Execution, choose_execution
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.files import is_litter
+from labelproof.training.geometry import short_side
 from labelproof.training.provenance import MODEL, fingerprint, note_places
 from labelproof.training.record import RECORD
 from labelproof.training.run_folder import ATTEMPTS, LOCK, SEARCH, owning, remove_run
@@ -170,6 +172,51 @@ class Request:
                 status.update(f"Decoding images: {done:,} of {total:,}")
 
             return bring_to_size(dataset, crop, memory=memory, progress=progress)
+
+
+def bring_to_size(
+    dataset: Dataset,
+    crop: int,
+    *,
+    memory: int,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Dataset:
+    """The same dataset with its image files at the size that crops of `crop` pixels need.
+
+    A photo of ten megapixels that a network looks at through 224 of them need not be decoded in
+    every epoch. Where all images fit in memory at the size that matters, they are brought there
+    once; otherwise they are decoded at that size whenever they are asked for.
+
+    Args:
+        dataset: One whose images are files that are decoded when they are asked for.
+        crop: Side of what the network sees; 0 for whole images, which become arrays where all of a
+            split have one size.
+        memory: Bytes that all images may take; beyond, they stay files.
+        progress: Told how many images are decoded, and how many there are.
+    """
+    side, channels = short_side(crop), dataset.input_shape[0]
+    images: dict[str, Any] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, split in dataset.splits.items():
+        if isinstance(files := split.images, ImageFiles):
+            shapes[name] = (len(files), *((channels, side, side) if crop else files[0].shape))
+            resized = ImageFiles(files.files, mode=files.mode, short_side=side)
+            images[name] = resized if crop else files
+    fits = sum(math.prod(shape) for shape in shapes.values()) <= memory
+    # One size is asked for last, since that opens every file.
+    if fits and (crop or all(files.one_size for files in images.values())):
+        total, done = sum(map(len, images.values())), 0
+        for name, files in list(images.items()):
+            images[name] = np.empty(shapes[name], dtype=np.uint8)
+            height, width = shapes[name][2:]
+            for index, image in enumerate(look_at_each(range(len(files)), files.__getitem__)):
+                top, left = (image.shape[1] - height) // 2, (image.shape[2] - width) // 2
+                images[name][index] = image[:, top : top + height, left : left + width]
+                done += 1
+                if done % 256 == 0 or done == total:
+                    progress(done, total)
+    splits = {name: replace(dataset.splits[name], images=images[name]) for name in images}
+    return replace(dataset, splits={**dataset.splits, **splits})
 
 
 def data_place(data: str) -> str:
