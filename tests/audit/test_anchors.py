@@ -3,7 +3,7 @@ import pytest
 from audit.noisy_logits import make, softmax, symmetric, temperature_of
 
 from labelproof.audit import anchors, audit_logits
-from labelproof.audit.anchors import find_anchors, read_through, read_word, share_of_doubts
+from labelproof.audit.anchors import correct, correct_by_anchors, find_anchors, share_of_doubts
 from labelproof.audit.noise_model import Groups, fit_noise_model
 
 
@@ -30,7 +30,7 @@ def test_a_network_that_has_not_learned_the_noise_is_mostly_taken_at_its_word() 
         for seed in range(10):
             made = make(1000, symmetric(classes, 0.2), seed=seed)
             model = fit_noise_model(made.logits, made.given)
-            again = read_through(Groups(made.logits, made.given), model)
+            again = correct_by_anchors(Groups(made.logits, made.given), model)
             read += again is not model
             # And where it is not, by chance, little comes of it.
             assert again.noise_rate == pytest.approx(model.noise_rate, abs=0.03)
@@ -43,14 +43,14 @@ def test_what_was_learned_is_taken_out() -> None:
     clean = softmax(made.logits, temperature_of())
     learned = np.log(clean @ transition + 1e-9).astype(np.float32)
     model = fit_noise_model(learned, made.given)
-    read = read_through(Groups(learned, made.given), model)
+    read = correct_by_anchors(Groups(learned, made.given), model)
     assert read.transition.sum(axis=1) == pytest.approx(1)
     assert read.joint.sum() == pytest.approx(1, abs=1e-5)
     assert read.transition[0] == pytest.approx(transition[0], abs=0.06)
     assert read.transition[1:] == pytest.approx(transition[1:], abs=0.06)
     assert read.noise_rate == pytest.approx(made.rate, abs=0.03)
     # What is said of each sample is what a network says that was taught the truth.
-    word = read_word(softmax(learned, read.temperature), read.reading)
+    word = correct(softmax(learned, read.temperature), read.correction)
     assert np.abs(word - clean).mean() < 0.03
 
 
@@ -60,7 +60,7 @@ def test_classes_that_are_labelled_alike_are_not_taken_apart() -> None:
     given = generator.integers(2, size=2000)
     logits = (4 * np.eye(2)[true] + generator.normal(size=(2000, 2))).astype(np.float32)
     model = fit_noise_model(logits, given)
-    read = read_through(Groups(logits, given), model)
+    read = correct_by_anchors(Groups(logits, given), model)
     assert np.isfinite(read.joint).all()
     assert 0.3 < read.noise_rate < 0.7
 
@@ -73,7 +73,7 @@ def test_a_class_that_was_hardly_learned_or_anchors_that_say_too_much_say_nothin
     score[np.flatnonzero(given == 0)[:12]] = 1.0
     logits = np.stack([np.zeros(2000), score], axis=1).astype(np.float32)
     model = fit_noise_model(logits, given)
-    assert read_through(Groups(logits, given), model) is model
+    assert correct_by_anchors(Groups(logits, given), model) is model
     generator = np.random.default_rng(0)
     true = generator.integers(2, size=2000)
     sure = 0.01 + 0.1 * generator.exponential(size=2000)
@@ -84,7 +84,7 @@ def test_a_class_that_was_hardly_learned_or_anchors_that_say_too_much_say_nothin
     chosen = find_anchors(Groups(logits, true))
     given = np.where(chosen & (true == 0) & (generator.random(2000) < 0.3), 1, true)
     model = fit_noise_model(logits, given)
-    assert read_through(Groups(logits, given), model) is model
+    assert correct_by_anchors(Groups(logits, given), model) is model
 
 
 # The share of doubts that the network has in common with whoever wrote the labels.

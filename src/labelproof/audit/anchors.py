@@ -1,17 +1,18 @@
-r"""Samples beyond doubt, and what their labels give away.
+r"""Anchors: the most confident predictions of each class, whose labels show the noise directly.
 
-A network that has learned that one cat in three is called a dog explains the labels as well without
-any noise: it doubts every cat. Predictions and labels alone cannot tell such a network from one
-whose doubts are its own. What can is an assumption that much of the field makes: that every class
-has samples beyond doubt, its *anchors*. The labels of those are the noise itself. If they differ
-from the network's word more often than the noise model has it, the network has learned the noise,
-and its word is read through it: with \(\eta = q\,T\) as the noise model has it, and the matrix
-\(A\) of the anchors, the true class has the probabilities \(\eta A^{-1}\).
+A network that has learned that one cat in three is called a dog explains the labels without any
+noise: it doubts every cat. Predictions and labels alone cannot distinguish such a network from one
+with real doubts. A common assumption can: every class has samples beyond doubt, its *anchors*. If
+the labels of anchors differ from the predictions more often than the noise model says, the network
+has learned the noise, and its predictions are corrected: with \(\eta = q\,T\), the probabilities of
+the labels by the noise model, and the matrix \(A\) of the anchors, the true classes have the
+probabilities \(\eta A^{-1}\).
 
-The surest samples also say whether people share the network's doubts. A label that differs from
-its word there is wrong. If such labels are its second choice no more often than any other class,
-mistakes fall on samples at random, and the noise model says how far to trust a doubt. If they are,
-people confuse what it confuses, and by as much its first choice is taken to be right.
+The most confident samples also show whether annotators confuse the same classes as the network. A
+label that differs from such a prediction is wrong. If these labels are the network's second choice
+no more often than any other class, mistakes are random, and the noise model decides how far to
+trust a doubt. Otherwise some of the network's doubts are shared, and in that share of cases its
+first choice counts as right.
 
 Reference:
     Patrini et al., "Making deep neural networks robust to label noise: a loss correction approach",
@@ -36,25 +37,25 @@ from labelproof.audit.noise_model import (
 )
 
 _ANCHORS = 0.1
-"""Share of the samples of each predicted class that are beyond doubt, where there are such."""
+"""Share of the samples of each predicted class that are its anchors."""
 _BEYOND_DOUBT = 0.99
 _ENOUGH = 100
-"""Anchors of a class from which its noise is known to some five points."""
+"""Anchors of a class that determine its noise to within about five points."""
 _MOST = 0.25
-"""For the sake of being enough, anchors are never more than this share of a class."""
+"""Largest share of a class that may be anchors, even where that leaves fewer than `_ENOUGH`."""
 _BY_CHANCE = 0.1
-"""In how many classes, on average, anchors may say more than the noise model by chance."""
+"""Number of classes, on average, whose anchors may show more noise than there is, by chance."""
 _FEWEST = 10
-"""Anchors that a class must have: the few of a class that was not learned may have any label."""
+"""Fewest anchors of a class: the few of a class that was not learned may have any label."""
 _MORE_THAN_DIFFER = 2.0
-"""Times as many labels may be wrong as differ from the predictions; more was taken back too far."""
+"""Largest noise rate after a correction, in multiples of the share of unpredicted labels."""
 _TANGLED = 20.0
-"""Condition number from which on a matrix is not taken back: its classes are labelled alike."""
+"""Largest condition number of a matrix that is inverted."""
 _LEAST = 1e-6
 
 
 def anchor_temperature(samples: Groups) -> float:
-    """The highest temperature at which the surest samples of each class are beyond doubt."""
+    """The highest temperature at which the most confident samples of each class have no doubt."""
     return warmest(samples.logits[surest(samples, _ANCHORS)], _BEYOND_DOUBT)
 
 
@@ -71,77 +72,79 @@ def count_anchors(samples: Groups) -> NDArray[np.float64]:
     return count_pairs(samples.predicted[chosen], samples.given[chosen], samples.classes)
 
 
-def read_through(
+def correct_by_anchors(
     samples: Groups, model: NoiseModel, *, by_chance: float = _BY_CHANCE
 ) -> NoiseModel:
-    """The noise model with the noise taken out of the network's word, where that has learned it.
+    """The noise model with a correction of the predictions, if the network has learned the noise.
 
-    Where anchors do not have clearly more wrong labels than the model says, it is returned as it
-    is. `by_chance` is in how many classes, on average, they may have more by chance.
+    The model is returned unchanged unless anchors have significantly more wrong labels than it
+    says. `by_chance` is the number of classes, on average, in which they may by chance.
 
     Example:
         >>> from labelproof.audit.noise_model import fit_noise_model
         >>> generator = np.random.default_rng(2)
         >>> cats = generator.random(4000) < 0.5
         >>> given = np.where(cats & (generator.random(4000) < 0.35), 1, 1 - cats)
-        >>> # A network that has learned it: cats are dogs to it, by a third.
+        >>> # A network that has learned it: it takes every cat for a dog by a third.
         >>> share = 0.65 / (1 + np.exp(-4 * generator.normal(np.where(cats, 2, -2))))
         >>> logits = np.log(np.stack([share, 1 - share], axis=1)).astype(np.float32)
         >>> model = fit_noise_model(logits, given)
-        >>> read = read_through(Groups(logits, given), model)
+        >>> read = correct_by_anchors(Groups(logits, given), model)
         >>> f"wrong {np.mean(given == cats):.0%}, {model.noise_rate:.0%}, {read.noise_rate:.0%}"
         'wrong 18%, 0%, 18%'
     """
     matrix = _raised(model.transition, count_anchors(samples), by_chance)
     if matrix is None or np.linalg.cond(matrix, 1) > _TANGLED:
         return model
-    reading = model.transition @ np.linalg.inv(matrix)
-    word = read_word(softmax(samples.logits, model.temperature), reading)
-    joint = samples.fit(1.0, start=matrix, steps=1, probabilities=word).joint
+    correction = model.transition @ np.linalg.inv(matrix)
+    corrected = correct(softmax(samples.logits, model.temperature), correction)
+    joint = samples.fit(1.0, start=matrix, steps=1, probabilities=corrected).joint
     differing = float(np.mean(samples.predicted != samples.given))
     if 1 - np.trace(joint) > _MORE_THAN_DIFFER * differing:
         return model
-    return replace(model, transition=matrix, joint=joint, reading=reading)
+    return replace(model, transition=matrix, joint=joint, correction=correction)
 
 
-def read_word(word: NDArray[np.floating], reading: NDArray[np.float64]) -> NDArray[np.float32]:
-    """What a network would say that had not learned the noise, `(N, C)`."""
-    read = np.maximum(word @ reading, _LEAST)
-    return (read / read.sum(axis=1, keepdims=True)).astype(np.float32)
+def correct(
+    probabilities: NDArray[np.floating], correction: NDArray[np.float64]
+) -> NDArray[np.float32]:
+    """The probabilities of a network that had not learned the noise, `(N, C)`."""
+    corrected = np.maximum(probabilities @ correction, _LEAST)
+    return (corrected / corrected.sum(axis=1, keepdims=True)).astype(np.float32)
 
 
 def _raised(
     transition: NDArray[np.float64], counts: NDArray[np.float64], by_chance: float
 ) -> NDArray[np.float64] | None:
-    """The matrix with more noise in the rows whose anchors have clearly more; `None` if none has.
+    """The matrix with more noise in rows whose anchors have significantly more; `None` if none has.
 
-    By whole rows: with a hundred classes, single entries of a few anchors are chance.
+    Whole rows, since with a hundred classes single entries of a few anchors are chance.
     """
     number = np.maximum(counts.sum(axis=1), 1.0)
-    told = as_transition(counts / number.sum(), number.sum())
-    wrong, known = 1 - np.diag(told), 1 - np.diag(transition)
+    observed = as_transition(counts / number.sum(), number.sum())
+    wrong, known = 1 - np.diag(observed), 1 - np.diag(transition)
     deviation = np.sqrt(wrong * (1 - wrong) / number)
     # Of a hundred classes one has many mistakes among its anchors by chance.
-    clearly = NormalDist().inv_cdf(1 - by_chance / len(transition))
-    raised = wrong - known > clearly * deviation
-    # A class whose surest samples are nearly all called something else was not learned.
-    raised &= (number >= _FEWEST) & (2 * np.diag(told) >= told.max(axis=1))
+    significant = NormalDist().inv_cdf(1 - by_chance / len(transition))
+    raised = wrong - known > significant * deviation
+    # A class whose most confident samples nearly all have another label was not learned.
+    raised &= (number >= _FEWEST) & (2 * np.diag(observed) >= observed.max(axis=1))
     more = np.where(raised, wrong - known, 0.0)
     if not (more > 0).any():
         return None
-    towards = np.maximum(told - transition, 0.0)
+    towards = np.maximum(observed - transition, 0.0)
     np.fill_diagonal(towards, 0.0)
     towards /= np.maximum(towards.sum(axis=1, keepdims=True), 1e-12)
     return transition + more[:, None] * (towards - np.eye(len(transition)))
 
 
 def trust_in_model(samples: Groups) -> float:
-    """How far the order of labels by the noise model is to be preferred to the network's own.
+    """Weight of the noise model's ranking of labels against the network's own, 0 to 0.75.
 
-    The noise model is ahead where classes are mistaken one way only: of each two classes, anchors
-    of one are called the other more often than the other way round. Where that holds for most of
-    what is predicted, it is the network that leans one way. The result is from 0 to 0.75; the
-    limits were chosen on tables, see `benchmarks/audit_ranking.py`.
+    The noise model ranks better where classes are confused one way only: of two classes, anchors of
+    one have the other's label more often than the reverse. If that holds for all samples as well,
+    the network itself is biased. The limits were chosen on tables, see
+    `benchmarks/audit_ranking.py`.
 
     Example:
         >>> generator = np.random.default_rng(0)
@@ -158,30 +161,29 @@ def trust_in_model(samples: Groups) -> float:
 
 
 def one_sidedness(samples: Groups) -> tuple[float, float]:
-    """By how much pairs of classes are mistaken one way only: anchors, and all samples; 0 to 1."""
+    """How one-sided the confusions of pairs of classes are: of anchors, of all samples; 0 to 1."""
     every = count_pairs(samples.predicted, samples.given, samples.classes)
     return _one_sided(count_anchors(samples), 1.0), _one_sided(every, 2.0)
 
 
 def _one_sided(counts: NDArray[np.float64], deviations: float) -> float:
-    """By how much more the pairs of classes are mistaken one way than by chance, as a share."""
+    """The share of confusions that are one way only, beyond chance."""
     either, apart = np.triu(counts + counts.T, 1), np.abs(np.triu(counts - counts.T, 1))
     return float(np.maximum(apart - deviations * np.sqrt(either), 0.0).sum() / max(either.sum(), 1))
 
 
 _SUREST = 0.25
-"""Share of the samples of each predicted class that the network is taken to be right about."""
+"""Share of each predicted class, the most confident, that counts as predicted correctly."""
 
 _MOST_SHARED = 1 / 3
-"""However alike the mistakes are, so much of its doubts are the network's own: noise that turns one
-class into a similar one looks like shared doubts and is none."""
+"""Largest share of shared doubts: noise between two similar classes looks like them and is not."""
 
 
 def share_of_doubts(samples: Groups, score: NDArray[np.float32]) -> float:
-    """Which share of its doubts a network has in common with whoever wrote the labels.
+    """The share of the network's doubts that annotators have too, between 0 and a third.
 
-    It is between 0 and a third. The samples' logits are of networks that have not seen the labels;
-    `score` is the probability that each label is wrong if all doubts are the network's own.
+    The samples' logits are of networks that have not seen the labels; `score` is the probability
+    that each label is wrong if no doubts are shared.
 
     Example:
         >>> generator = np.random.default_rng(0)
@@ -192,7 +194,7 @@ def share_of_doubts(samples: Groups, score: NDArray[np.float32]) -> float:
         >>> [round(share_of_doubts(Groups(logits, each), wrong), 2) for each in (any_other, second)]
         [0.0, 0.33]
     """
-    if samples.classes < 3:  # where every mistake is the second choice
+    if samples.classes < 3:  # every mistake is the second choice
         return 0.0
     differing = surest(samples, _SUREST) & (samples.given != samples.predicted)
     weight = score[differing].astype(np.float64)

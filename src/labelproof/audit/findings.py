@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from labelproof.audit.anchors import read_word
+from labelproof.audit.anchors import correct
 from labelproof.audit.noise_model import NoiseModel, count_pairs
 from labelproof.audit.predictions import CACHED, Table, read_parts
 from labelproof.intervals import wilson_interval
@@ -141,13 +141,12 @@ _WEIGHED = 0.1
 
 
 class Suspicion(NamedTuple):
-    """What the noise model and the network think of each label.
+    """What the noise model and the network say of each label.
 
     `score` is as in `Findings`; `other` is the most probable class besides the label, by the
-    network alone where the label is hardly in doubt; `unlike` is
-    the mean of the label's margin and of the log odds against it, by the network alone;
-    `confusion` is how often each class is predicted (row) for each label (column); `likeliest` and
-    `probability` are as in `Findings`.
+    network alone where the label is hardly in doubt; `unlike` is the mean of the label's margin and
+    of the log odds against it, by the network alone; `confusion` is how often each class is
+    predicted (row) for each label (column); `likeliest` and `probability` are as in `Findings`.
     """
 
     score: NDArray[np.float32]
@@ -161,15 +160,15 @@ class Suspicion(NamedTuple):
 def suspect(
     logits: Table, given: NDArray[np.int64], model: NoiseModel, *, shared: float = 0.0
 ) -> Suspicion:
-    """Weigh what the network says about each sample against how labels come about.
+    """The probability that each label is wrong, by Bayes' rule.
 
-    By Bayes' rule the true class is `j` with a probability in proportion to `q_j T_jk`, where `k`
-    is the given label, and `q` what the network says, read through the noise that it has learned. A
-    label that is often put on another class by mistake is suspected sooner than one that never is.
+    The true class is `j` with a probability in proportion to `q_j T_jk`, where `k` is the given
+    label, and `q` the prediction, corrected for noise that the network has learned. A label that is
+    often put on another class by mistake is suspected sooner than one that never is.
 
-    `logits`, `(N, C)`, may be a file that is mapped, which is read part by part. `shared`, from
-    `share_of_doubts`, is how probable it is that, where network and label differ, the network is
-    right whatever its doubts.
+    `logits`, `(N, C)`, may be a mapped file, which is read part by part. `shared`, from
+    `share_of_doubts`, is the probability that, where network and label differ, the network is right
+    whatever its doubts.
 
     Example:
         >>> matrix = np.array([[0.9, 0.1], [0.0, 1.0]])
@@ -186,21 +185,21 @@ def suspect(
     columns = torch.from_numpy(np.ascontiguousarray(model.transition.T, np.float32))
     ones, weights = torch.ones(classes, 1), torch.empty(min(CACHED // classes + 1, size), classes)
     for part, numbers in read_parts(logits, CACHED):
-        word, labels = torch.from_numpy(numbers), torch.from_numpy(given[part])[:, None]
-        first = _largest(word)
-        # First, so that no logit is too large a number once it is divided.
-        word.sub_(word.gather(1, first)).div_(model.temperature)
-        unlikely = -word.gather(1, labels)
-        best, odds = _likeliest(word.exp_(), first, likeliest.shape[1])
-        own = word.gather(1, labels)
-        rest = word.scatter_(1, labels, 0.0) @ ones  # less exact as a difference
-        highest = torch.where(first == labels, odds[:, 1:2], odds[:, :1])
+        odds, labels = torch.from_numpy(numbers), torch.from_numpy(given[part])[:, None]
+        first = _largest(odds)
+        # Shifted before the division, so that no logit overflows.
+        odds.sub_(odds.gather(1, first)).div_(model.temperature)
+        unlikely = -odds.gather(1, labels)
+        best, top = _likeliest(odds.exp_(), first, likeliest.shape[1])
+        own = odds.gather(1, labels)
+        rest = odds.scatter_(1, labels, 0.0) @ ones  # less exact as a difference
+        highest = torch.where(first == labels, top[:, 1:2], top[:, :1])
         unlike[part] = (unlikely + (highest * rest).clamp_(min=1e-30).log_() / 2)[:, 0]
-        word.scatter_(1, labels, own)
-        likeliest[part], probability[part] = best, odds / (rest + own)
-        if model.reading is not None:
-            word = torch.from_numpy(read_word(word.div_(rest + own).numpy(), model.reading))
-        joint = word.mul_(torch.index_select(columns, 0, labels[:, 0], out=weights[: len(word)]))
+        odds.scatter_(1, labels, own)
+        likeliest[part], probability[part] = best, top / (rest + own)
+        if model.correction is not None:
+            odds = torch.from_numpy(correct(odds.div_(rest + own).numpy(), model.correction))
+        joint = odds.mul_(torch.index_select(columns, 0, labels[:, 0], out=weights[: len(odds)]))
         # A label that no class can have by the matrix is wrong, whatever the true one is.
         total = (joint @ ones).clamp_(min=1e-30).div_(1 - shared)
         if shared:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labelproof.audit.anchors import (
     anchor_temperature,
-    read_through,
+    correct_by_anchors,
     share_of_doubts,
     trust_in_model,
 )
@@ -213,7 +213,7 @@ def audit_logits(
     plain = samples.fit(temperature, prior=prior)
     model, shared, hidden, trust = plain, 0.0, 0.0, 1.0
     if not seen:  # what a network has learned by heart it is sure of, right or wrong
-        model = read_through(samples, plain)
+        model = correct_by_anchors(samples, plain)
         # By the plain model: noise that the network has learned would pass for shared doubts.
         score = suspect(samples.logits, samples.given, plain).score
         shared, trust = share_of_doubts(samples, score), trust_in_model(samples)
@@ -236,7 +236,7 @@ def audit_logits(
             shared,
             NORMAL_95 * squares.rate_error,
             hidden=hidden,
-            others=(squares.rate, *([] if model.reading is None else [plain.noise_rate])),
+            others=(squares.rate, *([] if model.correction is None else [plain.noise_rate])),
         ),
         transition=transition,
         transition_low=low,
@@ -252,7 +252,7 @@ def audit_logits(
 
 def _hidden(samples: Groups, model: NoiseModel) -> float:
     """What the share of wrong labels would be if the surest samples were beyond doubt."""
-    read = read_through(samples, model, by_chance=_COULD_BE).noise_rate
+    read = correct_by_anchors(samples, model, by_chance=_COULD_BE).noise_rate
     return max(rate_at(samples, min(anchor_temperature(samples), model.temperature)), read)
 
 

@@ -95,18 +95,18 @@ def fit_least_squares(samples: Groups, temperature: float, *, fixed: bool = Fals
         logarithm += min(max(at.step, -_LONGEST), _LONGEST)
         logarithm = min(max(logarithm, lowest), highest)
         at = _Point(samples, logarithm)
-    word, transition, influence = at.word, at.transition, at.influence
-    shares, right = word.mean(axis=0, dtype=np.float64), np.diag(transition)
+    probabilities, transition, influence = at.probabilities, at.transition, at.influence
+    shares, right = probabilities.mean(axis=0, dtype=np.float64), np.diag(transition)
     confident = surest(samples, _CONFIDENT)
-    inverse, other = _solve(word[confident], samples.given[confident])
+    inverse, other = _solve(probabilities[confident], samples.given[confident])
     by_labels, by_temperature, by_confident = np.zeros((3, *transition.shape))
-    each, rate_by_confident = np.empty(len(word)), 0.0
+    each, rate_by_confident = np.empty(len(probabilities)), 0.0
     for rows in _parts(samples):
-        leverage, residual = word[rows] @ at.inverse.astype(np.float32), at.residual(rows)
+        leverage, residual = probabilities[rows] @ at.inverse.astype(np.float32), at.residual(rows)
         by_labels += (leverage**2).T @ residual**2
         by_temperature += leverage.T @ (residual * influence[rows, None])
         each[rows] = (leverage * residual) @ shares
-        leverage = word[rows][confident[rows]] @ inverse.astype(np.float32)
+        leverage = probabilities[rows][confident[rows]] @ inverse.astype(np.float32)
         residual = residual[confident[rows]]
         by_confident += (leverage**2).T @ residual**2
         rate_by_confident += np.square((leverage * residual) @ shares).sum()
@@ -122,7 +122,7 @@ def fit_least_squares(samples: Groups, temperature: float, *, fixed: bool = Fals
     by_chance = np.maximum(rate_by_confident - each @ each, 0.0)
     rate_misfit = _beyond(shares @ (np.diag(other) - right), by_chance)
     moved = shares @ np.diag(along) - at.slope @ right
-    each += (word @ right - shares @ right) / len(word) - influence * moved
+    each += (probabilities @ right - shares @ right) / len(probabilities) - influence * moved
     rate, worth = 1 - float(shares @ right), 1 / np.diag(at.inverse)
     return LeastSquares(
         transition,
@@ -152,7 +152,7 @@ class _Point:
     """The fit at one temperature, and a Newton step to a better one.
 
     Attributes:
-        word: The probabilities at the temperature, `(N, C)`.
+        probabilities: At the temperature, `(N, C)`.
         inverse: Of the normal equations, `(C, C)`.
         slope: The mean derivative of the probabilities by the logarithm of the temperature, `(C)`.
         following: What the matrix is multiplied by for its derivative, `(C, C)`, but for its sign.
@@ -163,49 +163,50 @@ class _Point:
 
     def __init__(self, samples: Groups, logarithm: float, *, fixed: bool = False):
         temperature, size = math.exp(logarithm), len(samples.given)
-        self.given, self.word = samples.given, np.empty_like(samples.logits)
-        slopes = np.empty_like(self.word)
+        self.given, self.probabilities = samples.given, np.empty_like(samples.logits)
+        slopes = np.empty_like(self.probabilities)
         crossed = np.zeros((samples.classes, samples.classes))
         for rows in _parts(samples):
             logits, slope = samples.logits[rows], slopes[rows]
-            word = softmax(logits, temperature, out=self.word[rows])
-            np.subtract(_inner(word, logits)[:, None], logits, out=slope)
-            slope *= word
+            probabilities = softmax(logits, temperature, out=self.probabilities[rows])
+            np.subtract(_inner(probabilities, logits)[:, None], logits, out=slope)
+            slope *= probabilities
             slope /= np.float32(temperature)
-            crossed += word.T @ slope
+            crossed += probabilities.T @ slope
         self.slope = slopes.mean(axis=0, dtype=np.float64)
-        self.inverse, self.transition = _solve(self.word, self.given)
+        self.inverse, self.transition = _solve(self.probabilities, self.given)
         self.following = self.inverse @ crossed
         self._matrix = matrix = self.transition.astype(np.float32)
         inverse, following = self.inverse.astype(np.float32), self.following.astype(np.float32)
-        own, squares, told, bent = np.empty((4, size), np.float32)
+        own, squares, pull, bent = np.empty((4, size), np.float32)
         length, spread = 0.0, np.zeros_like(crossed)
         for rows in _parts(samples):
-            word, slope, residual = self.word[rows], slopes[rows], self._plain_residual(rows)
-            leverage = word @ inverse
-            slope -= word @ following  # what is left of it when the matrix follows
+            probabilities, slope = self.probabilities[rows], slopes[rows]
+            residual = self._plain_residual(rows)
+            leverage = probabilities @ inverse
+            slope -= probabilities @ following  # what is left of it when the matrix follows
             direction = slope @ matrix
             length += float(np.vdot(direction, direction))
             spread += slope.T @ slope
-            own[rows], squares[rows] = _inner(leverage, word), _inner(residual, residual)
-            told[rows], bent[rows] = _inner(direction, residual), _inner(slope, leverage)
+            own[rows], squares[rows] = _inner(leverage, probabilities), _inner(residual, residual)
+            pull[rows], bent[rows] = _inner(direction, residual), _inner(slope, leverage)
         self._larger = larger = 1 / np.maximum(1 - own, _LEAST_LEFT)
         precision = 2 * size / max(float(squares.sum()), 1e-9)
         held = prior_weight(size)
         # Errors of the matrix make the direction longer, by chance.
         by_chance = float((self.inverse * spread).sum() * (squares * larger**2).mean())
         curvature = precision * max(length - by_chance, length / 2) + held + 1e-9
-        told *= precision / curvature
+        pull *= precision / curvature
         bent *= precision / curvature * squares * larger
-        influence = told * larger
+        influence = pull * larger
         self.influence = np.zeros_like(influence) if fixed else influence
         # A temperature that does not matter is known by its prior alone.
         self.error = math.sqrt(float(influence @ influence) + max(held, 1e-9) / curvature**2)
-        step = float((told - bent).sum()) - held * logarithm / curvature
+        step = float((pull - bent).sum()) - held * logarithm / curvature
         self.step = 0.0 if fixed else step
 
     def _plain_residual(self, rows: slice) -> NDArray[np.float32]:
-        residual = -(self.word[rows] @ self._matrix)
+        residual = -(self.probabilities[rows] @ self._matrix)
         residual[np.arange(len(residual)), self.given[rows]] += 1
         return residual
 
@@ -218,8 +219,8 @@ class _Point:
 
 def rate_at(samples: Groups, temperature: float) -> float:
     """The share of wrong labels by least squares at a temperature."""
-    word = softmax(samples.logits, temperature)
-    return 1 - float(word.mean(axis=0) @ np.diag(_solve(word, samples.given)[1]))
+    probabilities = softmax(samples.logits, temperature)
+    return 1 - float(probabilities.mean(axis=0) @ np.diag(_solve(probabilities, samples.given)[1]))
 
 
 def _inner(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -227,15 +228,15 @@ def _inner(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[n
 
 
 def _solve(
-    word: NDArray[np.float32], given: NDArray[np.int64]
+    probabilities: NDArray[np.float32], given: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The inverse of the normal equations, and the matrix; labels are rising."""
-    same = _RIDGE * np.eye(word.shape[1])
+    same = _RIDGE * np.eye(probabilities.shape[1])
     products = np.zeros_like(same)
     ends = np.cumsum(np.bincount(given, minlength=len(same)))
     for label, (begin, end) in enumerate(itertools.pairwise([0, *ends.tolist()])):
-        products[:, label] = word[begin:end].sum(axis=0, dtype=np.float64)
-    inverse = np.linalg.inv((word.T @ word).astype(np.float64) + same)
+        products[:, label] = probabilities[begin:end].sum(axis=0, dtype=np.float64)
+    inverse = np.linalg.inv((probabilities.T @ probabilities).astype(np.float64) + same)
     return inverse, inverse @ (products + same)
 
 

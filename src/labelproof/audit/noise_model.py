@@ -1,19 +1,19 @@
-r"""How labels come about: a true class by the network's word, then a label by the noise.
+r"""A model of the labels: a true class by the network's prediction, then a label by the noise.
 
-A network that has not seen a sample's label says \(q_j(x)\), how probable each class is. Labels are
-taken for drawn from the true class by a transition matrix, \(T_{jk} = P(\text{given } k \mid
+A network that has not seen a sample's label predicts \(q_j(x)\), the probability of each class. The
+model draws the label from the true class by a transition matrix, \(T_{jk} = P(\text{given } k \mid
 \text{true } j)\), so that
 
 \[ P(\text{given } k \mid x) = \sum_j q_j(x)\, T_{jk}. \]
 
-The matrix is what makes the labels that are there most probable, by expectation maximisation. With
-it, Bayes' rule says how probable it is that a given label is wrong.
+The matrix maximises the likelihood of the given labels, by expectation maximisation. Bayes' rule
+then gives the probability that a label is wrong.
 
-Networks are rarely as sure as they ought to be: trained on wrong labels with cross entropy too
-little, with a robust loss too much. So \(q\) is the softmax of the logits over a temperature, which
-is estimated along with the matrix. Its logarithm has a normal prior about 0, which fades as samples
-grow to 5,000: with a hundred, a network that is right about all of its surest samples explains the
-labels best without any doubts, at the lowest temperature there is.
+Networks are rarely calibrated: trained on wrong labels with cross entropy they are underconfident,
+with a robust loss overconfident. So \(q\) is the softmax of the logits over a temperature, which is
+estimated along with the matrix. Its logarithm has a normal prior about 0, which fades as samples
+grow to 5,000: with a hundred, if all of the most confident predictions are right, the likelihood
+grows until the network has no doubts left, at the lowest temperature.
 
 Reference:
     Dawid and Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm",
@@ -36,19 +36,19 @@ from labelproof.ranges import within
 
 _STEPS = 60
 _TOLERANCE = 1e-6
-"""Change of a sample's mean log-likelihood at which a fit is taken for done."""
+"""Change of the mean log-likelihood at which a fit has converged."""
 
 COOLEST, HOTTEST = 0.05, 20.0
 _SEARCHED = 10_000
-"""Samples by which the temperature is searched for, spread over all where there are more."""
+"""Most samples by which the temperature is searched for, spread over all."""
 _PROBES, _CLOSE = 9, 0.2
-"""Temperatures that the search starts from, and how far apart, in the logarithm, it ends."""
+"""Temperatures that the search starts from; how narrow, in the logarithm, its interval ends."""
 
 _FEW = 5_000
-"""Samples from which on no temperature is more probable beforehand."""
+"""Number of samples from which on the temperature has no prior."""
 
 _IMPOSSIBLE = -1e6
-"""As far below the largest as a logit counts: no temperature divides the most negative number."""
+"""Lowest logit below the largest: dividing the most negative number would overflow."""
 
 _PRIOR = 1.0
 """Pseudo-counts that each row of the matrix has beside its samples, on top of its diagonal."""
@@ -64,15 +64,15 @@ class NoiseModel:
         likelihood: The mean log-likelihood of a given label.
         joint: The share of samples of each true class (row) with each label (column) among those
             it was fitted to, `(C, C)`; sums to 1.
-        reading: What the network's word has to be multiplied by, `(C, C)`, where it has learned the
-            noise; see `read_through`.
+        correction: What predictions are multiplied by, `(C, C)`, if the network has learned the
+            noise; see `correct_by_anchors`.
     """
 
     transition: NDArray[np.float64]
     temperature: float
     likelihood: float
     joint: NDArray[np.float64]
-    reading: NDArray[np.float64] | None = None
+    correction: NDArray[np.float64] | None = None
 
     @property
     def noise_rate(self) -> float:
@@ -92,7 +92,7 @@ def fit_noise_model(
     Args:
         logits: `(N, C)`; logarithms of probabilities are logits too.
         given: The labels as they came, `(N)`, class indices.
-        temperature: What logits are divided by, where that is decided already.
+        temperature: What logits are divided by; estimated by default.
         prior: Further pseudo-counts of the matrix, `(C, C)`; see `LeastSquares.prior`.
 
     Example:
@@ -115,11 +115,11 @@ def fit_noise_model(
 
 
 def search_temperature(samples: Groups) -> NoiseModel:
-    """A fit to some samples at the most probable temperature: probes far apart, then closer."""
+    """A fit to some samples at the most probable temperature: probes, then golden section."""
     groups, fits = samples.some(_SEARCHED), dict[float, NoiseModel]()
 
     def probable(logarithm: float) -> float:
-        logarithm = round(logarithm, 6)  # the golden section comes back to it, but for rounding
+        logarithm = round(logarithm, 6)  # golden section revisits points, up to rounding
         if logarithm not in fits:
             near = min(fits, key=lambda tried: abs(tried - logarithm), default=None)
             start = None if near is None else fits[near].transition
@@ -129,14 +129,14 @@ def search_temperature(samples: Groups) -> NoiseModel:
     probes = np.linspace(math.log(COOLEST), math.log(HOTTEST), _PROBES).tolist()
     peak = int(np.argmax([probable(probe) for probe in probes]))
     low, high = probes[max(peak - 1, 0)], probes[min(peak + 1, _PROBES - 1)]
-    # By golden section: to import an optimiser takes longer than the whole search.
+    # Importing an optimiser takes longer than the whole search.
     while high - low > _CLOSE:
         inner = (math.sqrt(5) - 1) / 2 * (high - low)
         if probable(high - inner) > probable(low + inner):
             high = low + inner
         else:
             low = high - inner
-    # There a parabola through the best and its neighbours is close to what is searched.
+    # Here a parabola through the best point and its neighbours is accurate.
     tried, best = sorted(fits), max(fits, key=probable)
     near = tried[max(tried.index(best) - 1, 0) :][:3]
     curve = np.polyfit(np.subtract(near, best), [probable(each) for each in near], 2)
@@ -146,9 +146,9 @@ def search_temperature(samples: Groups) -> NoiseModel:
 
 
 def log_posterior(fit: NoiseModel, samples: int) -> float:
-    r"""How probable a temperature is by the labels and beforehand: its logarithm, of one sample.
+    r"""The mean log-posterior of a temperature.
 
-    Beforehand it is \(-\tfrac12 (\log T)^2\), less with more samples, and 0 from 5,000 on.
+    The log-prior is \(-\tfrac12 (\log T)^2\), less with more samples, and 0 from 5,000 on.
     """
     prior = -0.5 * prior_weight(samples) * math.log(fit.temperature) ** 2
     return fit.likelihood + prior / samples
@@ -160,7 +160,7 @@ def prior_weight(samples: int) -> float:
 
 
 def warmest(shifted: NDArray[np.float32], wanted: float) -> float:
-    """The highest temperature at which the largest probability is so large, on average."""
+    """The highest temperature at which the mean confidence is at least `wanted`."""
     low, high = COOLEST, HOTTEST
     for _ in range(30):
         middle = float(np.sqrt(low * high))
@@ -191,7 +191,7 @@ def as_transition(
 ) -> NDArray[np.float64]:
     """The matrix behind shares of samples by true class and label.
 
-    A class that has few samples is taken to be labelled rightly until they say otherwise.
+    A class with few samples counts as correctly labelled until they say otherwise.
     """
     classes = len(joint)
     counts = joint * samples + _PRIOR * (np.eye(classes) + 1 / classes) + prior
@@ -212,8 +212,8 @@ class Groups:
     Attributes:
         logits: `(N, C)`, with 0 for the largest of each sample.
         given: The labels, `(N)`, rising.
-        order: Where each was before it was sorted: what is chosen among equals by their present
-            order would have more of the first labels.
+        order: The index of each before sorting; it breaks ties, since the present order would
+            favour the first labels.
         blocks: Where the samples of each label begin and end.
     """
 
@@ -272,14 +272,14 @@ class Groups:
     ) -> tuple[NDArray[np.float64], float]:
         """The share of samples of each true class with each label, and the mean log-likelihood."""
         columns = np.ascontiguousarray(transition.T, np.float32)
-        told = np.empty(len(self.given), np.float32)
+        chances = np.empty(len(self.given), np.float32)
         expected = np.empty_like(columns)
         for block, column, (begin, end) in zip(blocks, columns, self.blocks, strict=True):
-            np.matmul(block, column, out=told[begin:end])
-        np.maximum(told, np.float32(1e-30), out=told)
-        share = 1 / told
+            np.matmul(block, column, out=chances[begin:end])
+        np.maximum(chances, np.float32(1e-30), out=chances)
+        share = 1 / chances
         for block, row, (begin, end) in zip(blocks, expected, self.blocks, strict=True):
             np.matmul(share[begin:end], block, out=row)
         expected *= columns
-        likelihood = float(np.log(told, out=told).mean(dtype=np.float64))
-        return expected.T.astype(np.float64) / len(told), likelihood
+        likelihood = float(np.log(chances, out=chances).mean(dtype=np.float64))
+        return expected.T.astype(np.float64) / len(chances), likelihood

@@ -32,7 +32,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 from threadpoolctl import threadpool_limits
 
-from labelproof.audit.anchors import one_sidedness, read_through, read_word
+from labelproof.audit.anchors import correct, correct_by_anchors, one_sidedness
 from labelproof.audit.noise_model import Groups, NoiseModel, fit_noise_model
 from labelproof.models.blend import take_back
 from labelproof.tabular.candidates import (
@@ -248,14 +248,14 @@ def _keep(
     labels, temperature, prior = examples.labels, noise.temperature, _border(mean, given)
     temperatures, mixing = np.array([told[key].temperature for key in weights]), np.eye(len(prior))
     samples = Groups(np.log(mean).astype(np.float32), given)
-    read = read_through(samples, noise)
+    read = correct_by_anchors(samples, noise)
     if len(told) > 1 and _goes_one_way(samples):
         noise, mixing, prior, temperature = read, read.transition, np.ones_like(prior), 1.0
     if len(told) == 1:
         best = said
         # A classifier may doubt by itself, or have learned the noise. Predictions and labels cannot
         # tell these apart; which soft labels predict held-out labels better can.
-        for model in [noise] if read.reading is None else [noise, read]:
+        for model in [noise] if read.correction is None else [noise, read]:
             posterior = _posterior(mean, examples, model)
             again = _held_out(candidates[0], examples, posterior)[0]
             if _agreement(again, held, share) >= _agreement(best, held, share):
@@ -422,8 +422,8 @@ def _posterior(told: Floats, examples: LabelledRows, noise: NoiseModel) -> Float
     """How probable each class is to be the true one of each row, `(N, C)`."""
     given, labels = examples.given, examples.labels
     word = calibrate(told, noise.temperature)
-    if noise.reading is not None:
-        word = read_word(word, noise.reading).astype(np.float64)
+    if noise.correction is not None:
+        word = correct(word, noise.correction).astype(np.float64)
     posterior = word * noise.transition[:, given].T
     posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     rare = np.bincount(given, minlength=labels.shape[1])[given] < _FEWEST_OF_CLASS
