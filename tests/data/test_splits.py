@@ -1,3 +1,4 @@
+import itertools
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,21 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from labelproof.data import load_dataset
-from labelproof.data.splits import admit_groups, folds, hold_out, joined_groups
+from labelproof.data.splits import (
+    Imbalance,
+    admit_groups,
+    folds,
+    hold_out,
+    joined_groups,
+    parse_imbalance,
+)
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import choose_examples
 from labelproof.training.provenance import fingerprint
 from labelproof.tuning.search import choose_validation
 
+CIFAR10 = np.arange(50_000) % 10
+KINDS = ("long-tailed", "step")
 sizes = st.lists(st.integers(0, 30), min_size=1, max_size=12).filter(lambda found: sum(found) > 1)
 seeds = st.integers(0, 2**32)
 
@@ -137,6 +147,14 @@ def test_bad_arguments_are_named() -> None:
     for count in (1, 5, 2.0, True):
         with pytest.raises((TypeError, ValueError), match=r"^count: expected"):
             folds([0, 1, 0, 1], count, seed=0)  # pyright: ignore[reportArgumentType]
+    wrong = [
+        *(("factor", {"factor": factor}) for factor in (0, 1.5, "0.1")),
+        *(("labels", {"labels": each}) for each in ([0, 0], np.empty(0, int), [0.5, 1], [0, -1])),
+    ]
+    for (name, value), kind in itertools.product(wrong, KINDS):
+        given = {"labels": [0, 1], "factor": 0.1} | value
+        with pytest.raises((TypeError, ValueError), match=f"^{name}: expected"):
+            Imbalance(kind, given["factor"]).keep(given["labels"], seed=0)
 
 
 CUT = settings(max_examples=25)
@@ -289,3 +307,48 @@ def test_images_of_a_patient_stay_together(tmp_path: Path) -> None:
     assert not said, said
     with pytest.raises(ValueError, match="group: expected a column beside"):
         load_dataset(path, group="finding", label="finding")
+
+
+def test_imbalances_keep_the_published_counts_and_the_seed_decides_which() -> None:
+    published = [5000, 2997, 1796, 1077, 645, 387, 232, 139, 83, 50]
+    tail = Imbalance("long-tailed", 0.01)
+    assert tail.counts(5000, 10) == published
+    assert np.bincount(CIFAR10[tail.keep(CIFAR10, seed=1)]).tolist() == published
+    step = Imbalance("step", 0.01).keep(CIFAR10, seed=1)
+    assert np.bincount(CIFAR10[step]).tolist() == [5000] * 5 + [50] * 5
+    assert Imbalance("step", 0.5).counts(100, 3) == [100, 100, 50]
+    step, tail = Imbalance("step", 0.3), Imbalance("long-tailed", 0.25)
+    kept = step.keep(np.arange(20) % 2, seed=0)
+    assert kept.tolist() == [0, 2, 3, 4, 6, 8, 10, 11, 12, 13, 14, 16, 18]
+    assert tail.keep(np.arange(12) % 3, seed=5).tolist() == [0, 3, 4, 6, 7, 8, 9]
+    first, again, other = (step.keep(CIFAR10, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert set(first) != set(other)
+
+
+@settings(derandomize=True, deadline=None)
+@given(
+    st.lists(st.integers(0, 40), min_size=2, max_size=12).filter(lambda sizes: sizes[-1] > 0),
+    st.floats(0.01, 1),
+    st.integers(0, 2**32),
+)
+def test_unequal_classes_give_what_they_have(sizes: list[int], factor: float, seed: int) -> None:
+    labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    for kind in KINDS:
+        kept = Imbalance(kind, factor).keep(labels, seed=seed)
+        assert (np.diff(kept) > 0).all()
+        wanted = np.minimum(sizes, Imbalance(kind, factor).counts(max(sizes), len(sizes)))
+        np.testing.assert_array_equal(np.bincount(labels[kept], minlength=len(sizes)), wanted)
+
+
+def test_imbalance_texts_have_one_form() -> None:
+    for text, canonical in {" None ": "none", "STEP:.10": "step:0.1", "step:1.0": "step:1"}.items():
+        assert str(parse_imbalance(text)) == canonical
+        assert parse_imbalance(canonical) == parse_imbalance(text)
+    factors = ["step:a", "step:0.1:0.2", "step:0", "step:1.5", "step:nan"]
+    for text in ("", "step", "none:0.1", *factors):
+        with pytest.raises(ValueError, match=r"^imbalance(: expected none, | factor: )"):
+            parse_imbalance(text)
+    for text, meant in {"long_tailed:0.1": "long-tailed", "steps:0.1": "step"}.items():
+        with pytest.raises(ValueError, match=f"did you mean '{meant}'"):
+            parse_imbalance(text)
