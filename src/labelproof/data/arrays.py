@@ -79,14 +79,14 @@ def load_arrays(
         tables = {split: array_table(array, place) for split, array in given.items()}
         # All columns stay: whoever made an array has chosen them.
         columns = like[0] if like else Columns.learn(tables["train"], leave_out=False)
-        contents, error = {}, "skip" if on_error == "later" else on_error
+        contents = {}
         for split, table in tables.items():
             if table.shape[1] != len(columns.names):
                 got = f"{table.shape[1]} in {split}"
                 raise ValueError(
                     f"{place}: expected rows of {len(columns.names)} numbers, got {got}"
                 )
-            rows = columns.encode(table, place=place, on_error=error)
+            rows = columns.encode(table, place=place, on_error=on_error)
             contents[split] = Split(rows, labels[split])
         dataset = dataset_from_rows(readable(file.stem), contents, names, columns)
         return dataset if like is None else dataset.in_classes(like[1])

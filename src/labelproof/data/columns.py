@@ -421,8 +421,7 @@ def _numbers(
     reason = f"{place}: column {name!r}: expected {expected}, got {shown}"
     if on_error == "raise":
         raise ValueError(f"{reason}; fix them, or use on_error='skip' to treat them as missing")
-    problem = f"{reason}; treated as missing" if on_error == "skip" else ""
-    return np.where(wrong, np.nan, values), problem
+    return np.where(wrong, np.nan, values), f"{reason}; treated as missing"
 
 
 def _floats(cells: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -44,7 +44,11 @@ def load_folder(
     >>> dataset.name, dataset.class_names, dataset.train.labels, dataset.image_shape
     ('photos', ('cat', 'dog'), array([0, 0, 1]), (3, 24, 32))
     """
-    listed, others = list_folder(path)
+    # Files that are `ignored` for their ending, `loose` images in no class, `empty` class folders,
+    # and `linked` folders within a class.
+    others: dict[str, list[str]] = defaultdict(list)
+    folders = _split_folders(os.fspath(path))
+    listed = {split: _classes(place, others) for split, place in folders.items()}
     classes = (item for split in listed.values() for item in split.items())
     names = order_classes(name for name, files in classes if files)
     place, loose, ignored = readable(str(path)), others["loose"], others["ignored"]
@@ -71,20 +75,6 @@ def load_folder(
     }
     name = readable(Path(path).resolve().name)
     return dataset_from_files(name, splits, None, on_error, short_side)
-
-
-def list_folder(
-    path: str | os.PathLike[str],
-) -> tuple[dict[str, dict[str, list[str]]], dict[str, list[str]]]:
-    """The images of a folder by split and class, and all else in it that is not hidden.
-
-    The others are `ignored` files, not images by their ending; `loose` images, in no class; `empty`
-    class folders; and `linked` folders within a class, which are not followed.
-    """
-    root = os.fspath(path)
-    others: dict[str, list[str]] = {name: [] for name in ("ignored", "loose", "empty", "linked")}
-    splits = {split: _classes(place, others) for split, place in _split_folders(root).items()}
-    return splits, others
 
 
 def report_other_files(place: str, names: Sequence[str]) -> None:

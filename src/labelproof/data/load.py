@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -113,14 +113,10 @@ class Reading:
 
     def as_values(self) -> dict[str, Any]:
         """Plain values for a run: paths as they were given."""
-        return {
-            "label": self.label,
-            "labels": None if self.labels is None else os.fspath(self.labels),
-            "drop": list(self.drop),
-            "group": self.group,
-            "decimal": None if self.decimal == "." else self.decimal,
-            "thousands": self.thousands,
-        }
+        labels = None if self.labels is None else os.fspath(self.labels)
+        decimal = None if self.decimal == "." else self.decimal
+        values = asdict(self) | {"labels": labels, "drop": list(self.drop), "decimal": decimal}
+        return {name: value for name, value in values.items() if name != "root"}
 
     def options(self) -> dict[str, Any]:
         """Plain values for an audit, whose review may start anywhere: absolute paths."""
@@ -174,8 +170,7 @@ def _load_table(
 ) -> Dataset:
     named = [name for name in (reading.label, reading.group) if name is not None]
     numbers: Any = {"decimal": reading.decimal, "thousands": reading.thousands}
-    strict: OnError = "skip" if on_error == "later" else on_error
-    table = read_table(source, text=named, on_error=strict, **numbers)
+    table = read_table(source, text=named, on_error=on_error, **numbers)
     options: Any = {"on_error": on_error, "label": reading.label, "group": reading.group}
     dropped = {name.strip().casefold() for name in reading.drop}
     kept = table.drop(columns=[name for name in table.columns if name.casefold() in dropped])

@@ -337,9 +337,6 @@ def load_table(
     if like is not None:
         decimal, thousands = like[0].decimal, like[0].thousands
     choose("on_error", on_error, get_args(OnError))
-    # Whoever reads the same rows later has been warned before.
-    quiet = on_error == "later"
-    on_error = "skip" if quiet else on_error
     named = [name for name in (label, group) if name is not None]
     numbers: dict[str, Any] = {"decimal": decimal, "thousands": thousands}
     table: Any = read_table(source, text=named, on_error=on_error, **numbers)
@@ -391,7 +388,8 @@ def load_table(
         rows = columns.encode(table, place=place, on_error=on_error)
     places, in_train, together = row_names(table), parts["train"], None
     groups = None if group is None else group_names(table[group])
-    if not quiet and like is None:
+    # Whoever reads the same rows later has been warned before.
+    if on_error != "later" and like is None:
         copies = None
         if columns is not None:
             copies = find_duplicate_rows(rows, table[list(columns.names)])

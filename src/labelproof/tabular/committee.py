@@ -204,6 +204,8 @@ class Told(NamedTuple):
     """What calibrated them."""
     loss: float
     """The mean log loss of the given labels."""
+    agreement: float
+    """The share of the given labels that it predicts."""
 
 
 def _compare(
@@ -232,8 +234,7 @@ def _is_worth_it(
     if isinstance(candidate, Boosting):
         return _try(candidate, examples, told)
     if isinstance(candidate, Confirmed):
-        held, share = examples.held_labels, examples.held_share
-        return max(_agreement(each.table, held, share) for each in told.values()) <= _PREDICTED
+        return max(each.agreement for each in told.values()) <= _PREDICTED
     return True
 
 
@@ -271,7 +272,7 @@ def _keep(
     scores = {
         candidates[number].names[variant]: {
             "log_loss": each.loss,
-            "agreement": _agreement(each.table, held, share),
+            "agreement": each.agreement,
             "weight": float(weights.get((number, variant), 0.0)),
         }
         for (number, variant), each in told.items()
@@ -339,7 +340,9 @@ def _calibrate_to_labels(table: Floats, given: NDArray[np.int64], share: Floats)
         options={"xatol": 0.05},
     )
     temperature = float(np.exp(found.x))
-    return Told(calibrate(table, temperature), temperature, float(found.fun))
+    calibrated = calibrate(table, temperature)
+    agreement = _agreement(calibrated, given, share)
+    return Told(calibrated, temperature, float(found.fun), agreement)
 
 
 def calibrate(table: Floats, temperature: float) -> Floats:

@@ -83,15 +83,11 @@ def _linear(model: Any, member: Linear) -> tuple[NDArray[Any], NDArray[Any]]:
     """Slopes `(F, C)` and intercepts `(1, C)`; of a single class no slopes."""
     slopes = np.zeros((len(member.statistics[0]), member.classes))
     intercepts = np.full((1, member.classes), _NEVER)
-    if isinstance(model, DummyClassifier):
-        intercepts[0, model.classes_] = 0.0
-    elif len(model.classes_) == 2:
-        # One score for two classes: that of the first is 0.
-        first, second = model.classes_
-        slopes[:, second], intercepts[0, second] = model.coef_[0], model.intercept_[0]
-        intercepts[0, first] = 0.0
-    else:
-        slopes[:, model.classes_], intercepts[0, model.classes_] = model.coef_.T, model.intercept_
+    known = getattr(model, "coef_", np.zeros((0, len(slopes))))
+    # Two classes have one score, a single class has none: that of the first is 0.
+    scored = model.classes_[len(model.classes_) - len(known) :]
+    intercepts[0, model.classes_] = 0.0
+    slopes[:, scored], intercepts[0, scored] = known.T, getattr(model, "intercept_", ())
     return slopes, intercepts
 
 
