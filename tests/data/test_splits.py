@@ -43,9 +43,7 @@ def test_each_class_gives_its_share_and_keeps_one(
 ) -> None:
     labels = labels_of(found, seed)
     train, validation = hold_out(labels, share, seed=seed)
-    np.testing.assert_array_equal(
-        np.sort(np.concatenate([train, validation])), np.arange(len(labels))
-    )
+    assert sorted([*train, *validation]) == list(range(len(labels)))
     held = np.bincount(labels[validation], minlength=len(found))
     most = np.maximum(np.array(found) - 1, 0)
     assert (held <= most).all()
@@ -66,14 +64,12 @@ def test_folds_hold_every_sample_out_once_and_are_alike(
     cut = folds(labels, count, seed=seed)
     assert len(cut) == count
     together = np.concatenate([fold.validation for fold in cut])
-    np.testing.assert_array_equal(np.sort(together), np.arange(len(labels)))
+    assert sorted(together) == list(range(len(labels)))
     assert np.ptp([len(fold.validation) for fold in cut]) <= 1
     classes = [np.bincount(labels[fold.validation], minlength=len(found)) for fold in cut]
     assert np.ptp(classes, axis=0).max() <= 1
     for train, validation in cut:
-        np.testing.assert_array_equal(
-            np.sort(np.concatenate([train, validation])), np.arange(len(labels))
-        )
+        assert sorted([*train, *validation]) == list(range(len(labels)))
 
 
 def test_indices_in_indices_out_and_a_single_sample_stays_to_be_learned_from() -> None:
@@ -115,12 +111,8 @@ def test_fewer_groups_than_folds_are_spread() -> None:
 def test_the_seed_decides_and_the_choice_is_pinned() -> None:
     labels = np.arange(16) % 2
     assert hold_out(labels, 0.25, seed=0).validation.tolist() == [2, 3, 8, 11]
-    assert [fold.validation.tolist() for fold in folds(labels, 4, seed=0)] == [
-        [1, 2, 11, 14],
-        [3, 4, 7, 8],
-        [5, 6, 10, 13],
-        [0, 9, 12, 15],
-    ]
+    pinned = [[1, 2, 11, 14], [3, 4, 7, 8], [5, 6, 10, 13], [0, 9, 12, 15]]
+    assert [fold.validation.tolist() for fold in folds(labels, 4, seed=0)] == pinned
     first, again, other = (hold_out(labels, 0.5, seed=seed).train for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert set(first) != set(other)

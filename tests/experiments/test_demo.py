@@ -80,7 +80,5 @@ def test_rows_hold_mean_and_deviation_over_seeds(tmp_path: Path) -> None:
         for run, accuracy in zip(runs, (70.0, 74.0), strict=True)
     ]
     (row,) = demo.rows(results)
-    assert (row.method, row.loss) == ("CE", "ce")
-    assert row.mean == 72
-    assert row.std == pytest.approx(8**0.5)
+    assert (row.method, row.loss, row.mean, row.std) == ("CE", "ce", 72, pytest.approx(8**0.5))
     assert demo.rows(results[:1])[0].std == 0

@@ -286,7 +286,7 @@ def test_a_blend_has_the_weights_that_predict_labels_best() -> None:
 
     def told(first: float, last: float) -> committee.Told:
         chance = np.repeat([first, last], 200)
-        return committee.Told(np.column_stack([chance, 1 - chance]), 1.0, 0.0)
+        return committee.Told(np.column_stack([chance, 1 - chance]), 1.0, 0.0, 0.0)
 
     one_each = {(0, 0): told(0.9, 0.3), (1, 0): told(0.3, 0.9), (2, 0): told(0.2, 0.2)}
     weights = committee._blend(one_each, given, even)
