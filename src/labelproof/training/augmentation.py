@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,13 +19,14 @@ from labelproof.ranges import whole, within
 from labelproof.text import parse_form
 from labelproof.training import geometry
 
-_FORMS = [
-    "resized-crop:SIDE",
-    "crop:PIXELS",
-    "flip",
-    "rotation:DEGREES",
-    "jitter:BRIGHTNESS:CONTRAST:SATURATION:HUE",
-]
+_STEPS = {
+    "resized_crop": ("resized-crop:SIDE", 2 * geometry.ATTEMPTS + 2),
+    "crop": ("crop:PIXELS", 2),
+    "flip": ("flip", 1),
+    "rotation": ("rotation:DEGREES", 2),
+    "jitter": ("jitter:BRIGHTNESS:CONTRAST:SATURATION:HUE", 4),
+}
+"""The steps in their order: how each is written, and how many numbers it draws for an image."""
 
 
 @dataclass(frozen=True)
@@ -70,17 +72,10 @@ class Augmentation:
     @property
     def columns(self) -> dict[str, slice]:
         """Which columns of the draws belong to which step; a step that is off has none."""
-        widths = {
-            "resized_crop": (2 * geometry.ATTEMPTS + 2) * (self.resized_crop > 0),
-            "crop": 2 * (self.crop > 0),
-            "flip": 1 * self.flip,
-            "rotation": 2 * (self.rotation > 0),
-            "jitter": 4 * any(self.jitter),
-        }
         found: dict[str, slice] = {}
         end = 0
-        for name, width in widths.items():
-            if width:
+        for name, (_, width) in _STEPS.items():
+            if any(self._numbers(name)):
                 found[name] = slice(end, end + width)
                 end += width
         return found
@@ -91,14 +86,16 @@ class Augmentation:
         return sum(columns.stop - columns.start for columns in self.columns.values())
 
     def __str__(self) -> str:
-        words = [
-            f"resized-crop:{self.resized_crop}" * (self.resized_crop > 0),
-            f"crop:{self.crop}" * (self.crop > 0),
-            "flip" * self.flip,
-            f"rotation:{_number(self.rotation)}" * (self.rotation > 0),
-            ":".join(["jitter", *map(_number, self.jitter)]) * any(self.jitter),
-        ]
-        return ",".join(filter(None, words)) or "none"
+        words = []
+        for name in self.columns:
+            word, *places = _STEPS[name][0].split(":")
+            numbers = [repr(number).removesuffix(".0") for number in self._numbers(name)]
+            words.append(":".join([word, *numbers[: len(places)]]))
+        return ",".join(words) or "none"
+
+    def _numbers(self, name: str) -> tuple[float, ...]:
+        value = getattr(self, name)
+        return value if isinstance(value, tuple) else (value,)
 
 
 def parse_augmentation(text: str) -> Augmentation:
@@ -117,27 +114,18 @@ def parse_augmentation(text: str) -> Augmentation:
     plain = text.strip().lower()
     if plain == "none":
         return Augmentation()
-    given: dict[str, list[float]] = {}
+    given: dict[str, Any] = {}
+    forms = {form: name for name, (form, _) in _STEPS.items()}
     for part in plain.split(","):
-        form, values = parse_form(part.strip(), _FORMS, what="augmentation")
-        word = form.partition(":")[0]
-        if word in given:
-            raise ValueError(f"augmentation: expected {word} once, got it again in {text!r}")
-        given[word] = list(values.values())
+        form, values = parse_form(part.strip(), [*forms], what="augmentation")
+        name, numbers = forms[form], tuple(values.values())
+        if name in given:
+            raise ValueError(f"augmentation: expected {form} once, got it again in {text!r}")
+        given[name] = numbers if len(numbers) > 1 else numbers[0] if numbers else True
     try:
-        return Augmentation(
-            crop=given.get("crop", [0])[0],  # pyright: ignore[reportArgumentType]
-            flip="flip" in given,
-            rotation=given.get("rotation", [0.0])[0],
-            resized_crop=given.get("resized-crop", [0])[0],  # pyright: ignore[reportArgumentType]
-            jitter=tuple(given.get("jitter", [0.0] * 4)),  # pyright: ignore[reportArgumentType]
-        )
+        return Augmentation(**given)
     except ValueError as error:
         raise ValueError(f"augmentation: {error} in {text!r}") from None
-
-
-def _number(value: float) -> str:
-    return repr(value).removesuffix(".0")
 
 
 SCALE = (0.08, 1.0)
