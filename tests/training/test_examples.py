@@ -140,7 +140,7 @@ def test_a_weight_of_two_is_the_example_twice(loss: str) -> None:
     copies = np.ones(40, dtype=int)
     copies[::4] = 3
     weighed = run_with(loss, copies / copies.mean())
-    assert (weighed.plain.direct is None) == (loss == "nce+mae")
+    assert (weighed.direct is None) == (loss == "nce+mae")
     repeated = run_with(loss, None, copies)
     for name, tensor in weighed.networks[0].state_dict().items():
         other = repeated.networks[0].state_dict()[name]

@@ -294,7 +294,7 @@ def test_runs_that_take_the_direct_way() -> None:
         {"algorithm": "co-teaching"},
     ):
         run = small_run(small(**{"network": MLP, **changes}))
-        assert (run.plain.direct is not None) == (changes in ({}, plain)), changes
+        assert (run.direct is not None) == (changes in ({}, plain)), changes
 
 
 def test_frozen_parameters_stay_and_the_others_have_the_gradient_that_is_traced() -> None:

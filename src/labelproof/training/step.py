@@ -1,8 +1,8 @@
-"""One training step, on tensors that stay where they are.
+"""What a training step is made of, on tensors that stay where they are.
 
-`Step` traces its gradient. `Recorder` records a step once and replays it: on CUDA the host then
-only says "again". `Direct` is the step of a small network on the CPU, with its gradient written
-down. `GlobalChance` lends it torch's random numbers.
+`Functions` are what it calls, compiled or not. `Recorder` records a step once and replays it: on
+CUDA the host then only says "again". `Direct` is the step of a small network on the CPU, with its
+gradient written down. `GlobalChance` lends it torch's random numbers.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
-import torch.distributed
 from torch import Tensor, nn
 
 from labelproof.losses import Loss, SparseRegularized
@@ -21,7 +21,7 @@ from labelproof.losses.gradient import MeanAndGradient, has_gradient, mean_and_g
 from labelproof.losses.penalty import SPARSE
 from labelproof.models.network import MLP
 from labelproof.training.algorithms import Algorithm, Batch, Supervised
-from labelproof.training.batches import Feed, Fetched, Share
+from labelproof.training.batches import Feed, Fetched
 from labelproof.training.execution import autocast
 from labelproof.training.kernels import fusing_options
 from labelproof.training.metrics import Tally, count_fitted
@@ -65,98 +65,38 @@ def predict(
     return fetched, tuple(each.float() for each in logits)
 
 
-class Step:
-    """Batch, forward, loss, backward, clip, update.
+class Functions(NamedTuple):
+    """What a step calls."""
 
-    Args:
-        networks: One, or as many as the algorithm trains, as they are called: perhaps wrapped.
-        algorithm: What is minimised.
-        optimizers: One for each network.
-        feed: Gives the batch.
-        tally: Takes note.
-        precision: `float32`, `bf16` or `fp16`.
-        average: The tensors of a moving average, and those that they follow after each step.
-        decay: How much of the average stays at each step.
-        shared: Whether the backward pass itself averages gradients over processes.
-        compile: Whether the parts are compiled.
-    """
+    networks: Sequence[Callable[..., Tensor]]
+    """One, or as many as the algorithm trains, as they are called: perhaps wrapped."""
+    predict: Callable[..., Any] = predict
+    judge: Callable[..., Any] = judge
+    update: Callable[..., Any] = Optimizer.update
 
-    def __init__(
-        self,
-        networks: Sequence[nn.Module],
-        algorithm: Algorithm,
-        optimizers: Sequence[Optimizer],
-        feed: Feed,
-        tally: Tally,
-        *,
-        precision: str = "float32",
-        average: tuple[list[Tensor], list[Tensor]] | None = None,
-        decay: float = 0.0,
-        shared: bool = False,
-        compile: bool = False,
-    ):
-        def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-            if not compile:
-                return function
-            _allow_many_variants()
-            return torch.compile(function, dynamic=False, options=options or None)
+    def compiled(self, networks: Sequence[nn.Module], *, draws: bool, shared: bool) -> Functions:
+        """Compiled for batches of one size.
 
-        self.algorithm = algorithm
-        self.optimizers = list(optimizers)
-        self.feed = feed
-        self.tally = tally
-        self.precision = precision
-        self.decay = decay
-        self.average = average
-        self.shared = shared
-        # torch compiles what spreads over processes by its own rules: the wrapped network itself.
-        fusing = fusing_options(networks)
-        self.networks = [compiled(network, **fusing) if shared else network for network in networks]
-        self.predict = predict if shared else compiled(predict, **fusing)
-        # What draws from a generator of its own cannot be compiled in one piece.
-        self.judge = judge if algorithm.draws else compiled(judge, **_UNTUNED)
-        self.direct: Direct | None = None
-        if precision == "float32" and len(networks) == 1 and not compile and not shared:
-            (network,), (optimizer,) = networks, self.optimizers
-            self.direct = make_direct(network, algorithm, optimizer, feed, tally)
-        self.update = compiled(Optimizer.update, max_pointwise_cat_inputs=_SIDE_BY_SIDE)
-
-    def __call__(self, share: Share) -> None:
-        """Do one step."""
-        if self.direct is not None:
-            with torch.no_grad():
-                self.optimizers[0].move(self.direct(self.feed.fetch(share.local)))
-        else:
-            self._step_traced(share)
-        if self.average is not None:
-            with torch.no_grad():
-                torch._foreach_lerp_(  # pyright: ignore[reportPrivateImportUsage]
-                    *self.average, 1 - self.decay
-                )
-
-    def _step_traced(self, share: Share) -> None:
-        fetched, logits = self.predict(self.feed, self.networks, share.local, self.precision)
-        scales = [each.scale for each in self.optimizers if each.scale is not None]
-        total = self.judge(self.algorithm, self.tally, logits, fetched, scales)
-        gradients = self._gradients(total, share)
-        for optimizer in self.optimizers:
-            count = len(optimizer.parameters)
-            self.update(optimizer, gradients[:count])
-            del gradients[:count]
-
-    def _gradients(self, total: Tensor, share: Share) -> list[Tensor]:
-        """For the parameters of all optimisers, one after the other."""
-        wanted = [each for optimizer in self.optimizers for each in optimizer.parameters]
-        if self.shared:
-            # Gradients are averaged over processes, whose shares may differ by one example.
-            weight = share.local * torch.distributed.get_world_size() / share.whole
-            (total * weight).backward()
-            return [_taken(parameter) for parameter in wanted]
-        # Not .backward(): its accumulation nodes remember the stream they were made on.
-        return list(torch.autograd.grad(total, wanted, materialize_grads=True))
+        Args:
+            networks: The networks themselves.
+            draws: Whether the loss draws from a generator of its own, which cannot be compiled in
+                one piece.
+            shared: Whether the backward pass itself averages gradients over processes. torch
+                compiles what spreads over processes by its own rules: the wrapped network itself.
+        """
+        _allow_many_variants()
+        make: Any = partial(torch.compile, dynamic=False)
+        fusing = fusing_options(networks) or None
+        beside = {"max_pointwise_cat_inputs": _SIDE_BY_SIDE}
+        return Functions(
+            [make(each, options=fusing) for each in self.networks] if shared else self.networks,
+            self.predict if shared else make(self.predict, options=fusing),
+            self.judge if draws else make(self.judge, options=_UNTUNED),
+            make(self.update, options=beside),
+        )
 
 
-def _taken(parameter: nn.Parameter) -> Tensor:
+def take_gradient(parameter: nn.Parameter) -> Tensor:
     """A parameter's gradient, which it does not keep."""
     gradient = parameter.grad
     parameter.grad = None

@@ -28,7 +28,14 @@ from labelproof.training.execution import Execution, resolve_precision, share_gr
 from labelproof.training.kernels import default_convolution, make_fusible, use_convolution
 from labelproof.training.optimizer import Optimizer
 from labelproof.training.provenance import Description, describe
-from labelproof.training.step import GlobalChance, Recorder, Step, tuned
+from labelproof.training.step import (
+    Functions,
+    GlobalChance,
+    Recorder,
+    make_direct,
+    take_gradient,
+    tuned,
+)
 
 
 def make_networks(
@@ -138,27 +145,22 @@ class Trainer:
             return torch.from_numpy(array).to(device)
 
         self.feed = self.images.feed(examples, configuration)
-        average = None
+        self.averaged = None
         if self.average is not None:
             mine, theirs = self.average.state_dict(), self.networks[0].state_dict()
             names = [name for name, tensor in mine.items() if tensor.is_floating_point()]
-            average = [mine[name] for name in names], [theirs[name] for name in names]
+            self.averaged = [mine[name] for name in names], [theirs[name] for name in names]
         shared = execution.world_size > 1
-        make_step = partial(
-            Step,
-            [share_gradients(each) for each in self.networks] if shared else self.networks,
-            self.algorithm,
-            self.optimizers,
-            self.feed,
-            self.tally,
-            precision=precision,
-            average=average,
-            decay=configuration.average,
-            shared=shared,
-        )
+        called = [share_gradients(each) for each in self.networks] if shared else self.networks
         # The last batch of an epoch has another size, for which nothing is compiled.
-        self.plain = make_step()
-        self.fast = make_step(compile=True) if execution.compile else self.plain
+        self.plain = self.fast = Functions(called)
+        if execution.compile:
+            draws = self.algorithm.draws
+            self.fast = self.plain.compiled(self.networks, draws=draws, shared=shared)
+        self.direct = None
+        if precision == "float32" and len(self.networks) == 1 and not shared:
+            parts = (self.networks[0], self.algorithm, self.optimizers[0], self.feed, self.tally)
+            self.direct = make_direct(*parts)
         # This package's own networks draw no random numbers.
         ours = all(isinstance(network, Network) for network in self.networks)
         self.chance = GlobalChance(device, used=not ours)
@@ -360,8 +362,36 @@ class Trainer:
             self.stream.synchronize()
 
     def _step(self, share: batches.Share) -> None:
-        full = share.whole == self.configuration.batch_size
-        (self.fast if full else self.plain)(share)
+        whole = share.whole == self.configuration.batch_size
+        functions = self.fast if whole else self.plain
+        if self.direct is not None and functions is self.plain:
+            with torch.no_grad():
+                self.optimizers[0].move(self.direct(self.feed.fetch(share.local)))
+        else:
+            self._step_traced(share, functions)
+        if self.averaged is not None:
+            with torch.no_grad():
+                torch._foreach_lerp_(  # pyright: ignore[reportPrivateImportUsage]
+                    *self.averaged, 1 - self.configuration.average
+                )
+
+    def _step_traced(self, share: batches.Share, functions: Functions) -> None:
+        networks, predict, judge, update = functions
+        fetched, logits = predict(self.feed, networks, share.local, self.configuration.precision)
+        scales = [each.scale for each in self.optimizers if each.scale is not None]
+        total = judge(self.algorithm, self.tally, logits, fetched, scales)
+        wanted = [each for optimizer in self.optimizers for each in optimizer.parameters]
+        if self.execution.world_size > 1:
+            # Gradients are averaged over processes, whose shares may differ by one example.
+            (total * (share.local * self.execution.world_size / share.whole)).backward()
+            gradients = [take_gradient(parameter) for parameter in wanted]
+        else:
+            # Not .backward(): its accumulation nodes remember the stream they were made on.
+            gradients = list(torch.autograd.grad(total, wanted, materialize_grads=True))
+        for optimizer in self.optimizers:
+            count = len(optimizer.parameters)
+            update(optimizer, gradients[:count])
+            del gradients[:count]
 
     def _plan_epoch(self, epoch: int) -> batches.EpochPlan:
         return batches.plan_epoch(
