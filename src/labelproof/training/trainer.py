@@ -159,8 +159,9 @@ class Trainer:
             self.fast = self.plain.compiled(self.networks, draws=draws, shared=shared)
         self.direct = None
         if precision == "float32" and len(self.networks) == 1 and not shared:
-            parts = (self.networks[0], self.algorithm, self.optimizers[0], self.feed, self.tally)
-            self.direct = make_direct(*parts)
+            self.direct = make_direct(
+                self.networks[0], self.algorithm, self.optimizers[0], self.feed, self.tally
+            )
         # This package's own networks draw no random numbers.
         ours = all(isinstance(network, Network) for network in self.networks)
         self.chance = GlobalChance(device, used=not ours)
