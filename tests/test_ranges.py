@@ -9,7 +9,7 @@ import pytest
 from labelproof.ranges import finite, flag, within
 
 
-def test_a_finite_number_becomes_a_float_and_all_else_is_refused() -> None:
+def test_a_finite_number_becomes_a_float_a_flag_stays_and_all_else_is_refused() -> None:
     for value in (0, -3, 2.5, Fraction(1, 2), np.float32(0.5), np.float64(0.1), np.int64(4)):
         number = finite("rate", value)
         assert type(number) is float
@@ -20,6 +20,10 @@ def test_a_finite_number_becomes_a_float_and_all_else_is_refused() -> None:
     for value in (math.nan, math.inf, -math.inf, np.float32("nan"), 10**400):
         with pytest.raises(ValueError, match=r"^rate: expected a finite number, got "):
             finite("rate", value)
+    assert (flag("detach", True), flag("detach", False)) == (True, False)
+    for value in (0, 1, None, "true", 1.0, np.True_):
+        with pytest.raises(TypeError, match=r"^detach: expected true or false, got "):
+            flag("detach", value)
 
 
 def test_a_number_outside_its_range_is_told_the_range() -> None:
@@ -32,11 +36,3 @@ def test_a_number_outside_its_range_is_told_the_range() -> None:
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the whole message is compared)
             within("q", value, low, high, open_low=open_low)
         assert str(caught.value) == message
-
-
-def test_a_flag_is_true_or_false() -> None:
-    assert flag("detach", True) is True
-    assert flag("detach", False) is False
-    for value in (0, 1, None, "true", 1.0, np.True_):
-        with pytest.raises(TypeError, match=r"^detach: expected true or false, got "):
-            flag("detach", value)

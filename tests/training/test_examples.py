@@ -9,7 +9,7 @@ import pytest
 import torch
 from small_runs import CPU, load_small, small, small_digits, train
 
-from labelproof.data import load_digits
+from labelproof.data import Split, load_digits
 from labelproof.training import Examples, Job
 from labelproof.training.batches import ResidentInputs
 from labelproof.training.examples import balanced_weights, choose_examples
@@ -115,18 +115,10 @@ def run_with(loss: str, weight: np.ndarray | None, copies: np.ndarray | None = N
     dataset = small_digits(40, 10)
     if copies is not None:
         chosen = np.repeat(np.arange(40), copies)
-        train_split = dataset.train
-        split = type(train_split)(train_split.array[chosen], train_split.labels[chosen])
+        split = Split(dataset.train.array[chosen], dataset.train.labels[chosen])
         dataset = replace(dataset, splits={"train": split})
     labels = dataset.train.labels
-    examples = Examples(
-        dataset,
-        np.arange(len(labels)),
-        labels,
-        None,
-        0.0,
-        weight=None if weight is None else weight.astype(np.float32),
-    )
+    examples = Examples(dataset, np.arange(len(labels)), labels, None, 0.0, weight=weight)
     network = {"network": "mlp(hidden=16,depth=1)", "loss": loss, "noise": "none"}
     configuration = small(**network, batch_size=len(labels), epochs=1, clip_norm=0.0)
     run = Trainer(configuration, examples, ResidentInputs(dataset, CPU.device), CPU)
@@ -139,7 +131,7 @@ def run_with(loss: str, weight: np.ndarray | None, copies: np.ndarray | None = N
 def test_a_weight_of_two_is_the_example_twice(loss: str) -> None:
     copies = np.ones(40, dtype=int)
     copies[::4] = 3
-    weighed = run_with(loss, copies / copies.mean())
+    weighed = run_with(loss, (copies / copies.mean()).astype(np.float32))
     assert (weighed.direct is None) == (loss == "nce+mae")
     repeated = run_with(loss, None, copies)
     for name, tensor in weighed.networks[0].state_dict().items():

@@ -148,20 +148,13 @@ def record(accuracy: float = 90.0) -> RunRecord:
     return RunRecord("run", {"seed": 1}, 0.4, {"test_accuracy": [99.0, accuracy]}, 1.5, versions())
 
 
-def write(folder: Path, record: RunRecord) -> Path:
-    write_text(folder / "record.json", record.as_json())
-    return folder
-
-
 def test_a_record_reads_back_with_six_digits_and_a_line_for_each_curve(tmp_path: Path) -> None:
-    assert read_record(write(tmp_path, record())) == record()
     rounded = record(accuracy=100 * 2 / 3)
+    for each, last in ((record(), 90.0), (rounded, 66.6667)):  # the last epoch's, not the best
+        write_text(tmp_path / "record.json", each.as_json())
+        assert read_record(tmp_path).final_accuracy == last
+        assert (read_record(tmp_path) == each) is (each is not rounded)
     assert '"test_accuracy": [99.0, 66.6667]' in rounded.as_json().splitlines()[-3]
-    saved = read_record(write(tmp_path, rounded))
-    assert saved.final_accuracy == 66.6667  # the last epoch's, not the best
-
-
-def test_a_run_that_was_not_tested_says_so() -> None:
     with pytest.raises(ValueError, match=r"mine: .* no test part .*validation_accuracy"):
         _ = RunRecord("mine", {}, 0.0, {"validation_accuracy": [50.0]}, 1.5, {}).final_accuracy
 

@@ -74,7 +74,11 @@ def test_a_run_that_fails_leaves_its_last_good_state_alone(tmp_path: Path) -> No
     assert str(tmp_path / "bad" / "checkpoint") in str(error)
     assert read_record(tmp_path / "bad") is None
     assert len((tmp_path / "bad" / "metrics.jsonl").read_text().splitlines()) == 1
-    assert_good(tmp_path / "bad", epoch=1)
+    # The newest checkpoint is of an epoch's end, and all in it are numbers.
+    checkpoint = newest_whole(tmp_path / "bad" / "checkpoint")[1]
+    assert (checkpoint.values["epoch"], checkpoint.values["step"]) == (1, 0)
+    for name, tensor in {**checkpoint.weights, **checkpoint.state}.items():
+        assert torch.isfinite(tensor).all(), name
     # Alone it comes to the same end, and so it does when it is started again.
     again = train(jobs[1])
     assert kinds(again) == ["started", "failed"]
@@ -82,14 +86,6 @@ def test_a_run_that_fails_leaves_its_last_good_state_alone(tmp_path: Path) -> No
     assert str(again[-1].value) == str(error)
     train(Job(small(), tmp_path / "alone"))
     assert outcome(tmp_path / "alone") == outcome(tmp_path / "good")
-
-
-def assert_good(folder: Path, *, epoch: int) -> None:
-    """The newest checkpoint is of an epoch's end, and all in it are numbers."""
-    checkpoint = newest_whole(folder / "checkpoint")[1]
-    assert (checkpoint.values["epoch"], checkpoint.values["step"]) == (epoch, 0)
-    for name, tensor in {**checkpoint.weights, **checkpoint.state}.items():
-        assert torch.isfinite(tensor).all(), name
 
 
 def test_a_stop_saves_every_run_and_starts_no_other(tmp_path: Path) -> None:

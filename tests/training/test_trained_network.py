@@ -34,31 +34,21 @@ def copy(finished: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished, tmp_path / "run"))
 
 
-def test_predictions_are_those_the_training_kept(finished: Path) -> None:
-    run = load_network(finished)
-    kept = np.load(finished / "predictions.npz")
-    logits = torch.cat(list(run.logits(small_digits().test.array)))
-    torch.testing.assert_close(logits, torch.from_numpy(kept["logits"]).float(), rtol=0, atol=0.01)
+def test_predictions_are_those_the_training_kept_in_any_batches_and_containers(
+    finished: Path,
+) -> None:
+    run, images = load_network(str(finished)), small_digits().test.array
+    kept = torch.from_numpy(np.load(finished / "predictions.npz")["logits"]).float()
+    torch.testing.assert_close(torch.cat(list(run.logits(images))), kept, rtol=0, atol=0.01)
     assert run.record is not None
-    assert run.epochs == 3
-    assert run.configuration.data == "digits"
-    assert not run.network.training
-
-
-def test_probabilities_do_not_depend_on_batches_or_containers(finished: Path) -> None:
-    run = load_network(str(finished))
-    images = small_digits().test.array[:10]
+    assert (run.epochs, run.configuration.data, run.network.training) == (3, "digits", False)
     expected = run.probabilities(images)
-    assert expected.shape == (10, 10)
-    torch.testing.assert_close(expected.sum(dim=1), torch.ones(10))
+    torch.testing.assert_close(expected, kept.softmax(dim=1), rtol=0, atol=0.01)
     torch.testing.assert_close(run.probabilities(torch.from_numpy(images)), expected)
     torch.testing.assert_close(run.probabilities(list(images), batch_size=3), expected)
     torch.testing.assert_close(run.fitted_probabilities(images), expected)
     assert run.probabilities(images[:0]).shape == (0, 10)
-
-
-def test_images_of_another_shape_or_type_are_refused(finished: Path) -> None:
-    run = load_network(finished)
+    # Images of another shape or type are refused.
     shapes = [(1, 1, 9, 8), (1, 3, 8, 8), (1, 8, 8)]
     arrays = [np.zeros(shape, np.uint8) for shape in shapes]
     for images in (*arrays, np.zeros((1, 1, 8, 8)), torch.zeros(1, 1, 8, 8)):
@@ -123,41 +113,37 @@ def saved_run(text: str, network: nn.Module | None = None) -> TrainedNetwork:
     return TrainedNetwork(Path("run"), *how, torch.device("cpu"))
 
 
-def assert_same(run: TrainedNetwork, exported: Callable[[Tensor], Tensor]) -> None:
-    """For any number of images."""
+def assert_same(run: TrainedNetwork, exported: Callable[[Tensor], Tensor], notes: str) -> None:
+    """For any number of images, and in what is noted."""
     for count in (1, 2, 7):
         generator = torch.Generator().manual_seed(count)
         shape = (count, *run.description.input_shape)
         images = torch.randint(256, shape, dtype=torch.uint8, generator=generator)
         expected = torch.cat(list(run.logits(images)))
         torch.testing.assert_close(exported(images), expected, rtol=1e-4, atol=1e-4)
+    noted = json.loads(notes)
+    assert noted["class_names"] == ["dog", "Käse", "a,b"]
+    assert noted["input_shape"] == [*run.description.input_shape]
+    assert noted["colours"] == ("RGB" if shape[1] == 3 else "L")
+    # Without crops there is no short side to resize to: the input is covered.
+    assert (noted["crop"], noted["resize_short_side"]) == (0, None)
 
 
-def test_onnx_runtime_computes_the_same(tmp_path: Path) -> None:
+def test_onnx_runtime_and_torch_compute_the_same(tmp_path: Path) -> None:
     run, path = saved_run("cnn8(width=4)"), tmp_path / "model.onnx"
     export_run(run, path, format="onnx")
     onnx.checker.check_model(str(path))
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     assert_same(
-        run, lambda each: torch.from_numpy(session.run(["logits"], {"images": each.numpy()})[0])
+        run,
+        lambda each: torch.from_numpy(session.run(["logits"], {"images": each.numpy()})[0]),
+        session.get_modelmeta().custom_metadata_map[KEY],
     )
-    notes = json.loads(session.get_modelmeta().custom_metadata_map[KEY])
-    assert notes["class_names"] == ["dog", "Käse", "a,b"]
-    assert notes["input_shape"] == [3, 16, 16]
-    # Without crops there is no short side to resize to: the input is covered.
-    assert (notes["crop"], notes["resize_short_side"]) == (0, None)
-    assert notes["colours"] == "RGB"
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.onnx"]
-
-
-def test_torch_computes_the_same(tmp_path: Path) -> None:
-    run, path = saved_run("cnn4(width=4)"), tmp_path / "model.pt2"
+    run, path, extra = saved_run("cnn4(width=4)"), tmp_path / "model.pt2", {KEY: ""}
     export_run(run, path, format="torch-export")
-    extra = {KEY: ""}
-    assert_same(run, torch.export.load(path, extra_files=extra).module())
-    notes = json.loads(extra[KEY])
-    assert notes["class_names"] == ["dog", "Käse", "a,b"]
-    assert notes["colours"] == "L"
+    loaded = torch.export.load(path, extra_files=extra).module()
+    assert_same(run, loaded, extra[KEY])
 
 
 class Branching(nn.Module):
