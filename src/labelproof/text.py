@@ -52,21 +52,14 @@ class TextError(ValueError):
     def __init__(self, problem: str, text: str, position: int):
         self.problem, self.text, self.position = problem, text, position
         start = max(0, position - _SHOWN)
-        before = _printable(text[start:position])
-        after = _printable(text[position : position + _SHOWN])
-        if start > 0:
-            before = "..." + before
-        if position + _SHOWN < len(text):
-            after += "..."
-        super().__init__(f"{problem}\n  {before}{after}\n  {' ' * len(before)}^")
+        # One character for one character, so that the caret stays under its place.
+        shown = "".join(
+            each if each.isprintable() else " " for each in text[start : position + _SHOWN]
+        )
+        super().__init__(f"{problem}\n  {shown}\n  {' ' * (position - start)}^")
 
     def __reduce__(self) -> tuple[type[TextError], tuple[str, str, int]]:
         return type(self), (self.problem, self.text, self.position)
-
-
-def _printable(text: str) -> str:
-    """One character for one character, so that the caret stays under its place."""
-    return "".join(character if character.isprintable() else " " for character in text)
 
 
 class Argument(NamedTuple):

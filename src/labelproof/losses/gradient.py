@@ -20,7 +20,7 @@ from torch import Tensor
 
 from labelproof.losses.batch import is_plain, working_precision
 from labelproof.losses.numerics import of_label
-from labelproof.losses.penalty import lp_norm, sharpen
+from labelproof.losses.penalty import label_and_norm
 
 if TYPE_CHECKING:
     from labelproof.losses.base import Loss, PointwiseLoss
@@ -116,13 +116,12 @@ class _Mean(torch.autograd.Function):
         if not torch.is_grad_enabled():
             return (gradient * gradients[0]).to(logits.dtype), None, None
         base, how = ctx.form  # a gradient of the gradient is asked for, which has to be traced
-        lifted = working_precision(logits)
-        if how is not None:
-            lifted = sharpen(lifted, temperature=how.temperature, normalize=how.normalize)
-        log_probabilities = torch.log_softmax(lifted, dim=1)
-        values = base.pointwise(of_label(log_probabilities, target))
-        if how is not None:
-            values = values + how.weight * lp_norm(log_probabilities, p=how.p, clamp=how.clamp)
+        if how is None:
+            values = base.pointwise(of_label(working_precision(logits).log_softmax(dim=1), target))
+        else:
+            *sharpening, weight = how
+            label, norm = label_and_norm(logits, target, *sharpening)
+            values = base.pointwise(label) + weight * norm
         return *torch.autograd.grad(values.mean(), logits, gradients, create_graph=True), None, None
 
 
@@ -135,67 +134,33 @@ def _of_form(
     if weight is not None:
         weight = weight.to(logits.dtype).unsqueeze(1)
         share = weight * share
-    norm = None
+    sharp, length, norm = logits, how.temperature if how else 1.0, None
+    if how is not None:
+        if how.normalize:
+            norms = torch.linalg.vector_norm(logits, dim=1, keepdim=True)
+            # 1 in the place of 0, as `sharpen` has it.
+            length = torch.threshold_(norms, 0, 1).mul_(how.temperature)
+        sharp = logits / length
+    log_probabilities = torch.log_softmax(sharp, dim=1)
+    values, slope = base.value_and_slope(log_probabilities.gather(1, target))
+    slope = slope * share
     if how is None:
-        log_probabilities = torch.log_softmax(logits, dim=1)
-        values, slope = base.value_and_slope(log_probabilities.gather(1, target))
-        slope = slope * share
         gradient = log_probabilities.exp().mul_(-slope).scatter_add_(1, target, slope)
     else:
-        sharpened = _sharpen(logits, how)
-        log_probabilities, norm = sharpened.log_probabilities, sharpened.norm
-        values, slope = base.value_and_slope(log_probabilities.gather(1, target))
+        powers = (log_probabilities * how.p).exp_()  # where they have a gradient
+        if how.clamp is None:
+            norm = powers.sum(dim=1, keepdim=True)
+        else:
+            below = log_probabilities < math.log(how.clamp)
+            norm = powers.masked_fill(below, how.clamp**how.p).sum(dim=1, keepdim=True)
+            powers.masked_fill_(below, 0)
         values = torch.add(values, norm, alpha=how.weight)
-        gradient = _logits_gradient(sharpened, target, slope * share, how.weight * share, how)
+        gradient = powers * (how.weight * share * how.p)
+        gradient.scatter_add_(1, target, slope)
+        gradient = _through_log_softmax(gradient, log_probabilities, 1, log_probabilities.dtype)
+        if how.normalize:
+            along = (sharp * gradient).sum(dim=1, keepdim=True)
+            gradient.addcmul_(sharp, along, value=-(how.temperature**2))
+        gradient.div_(length)
     mean = (values if weight is None else values * weight).mean()
     return MeanAndGradient(mean, gradient, log_probabilities, norm)
-
-
-class _Sharpened(NamedTuple):
-    """What the gradient of a batch's sharpened outputs is made of."""
-
-    log_probabilities: Tensor
-    r"""$\log u$, `(N, C)`."""
-    norm: Tensor
-    r"""$\|u\|_p^p$, `(N, 1)`."""
-    powers: Tensor
-    r"""$u^p$ where it has a gradient, else 0, `(N, C)`."""
-    logits: Tensor
-    """$s$, `(N, C)`."""
-    length: Tensor | float
-    r"""$n \tau$, `(N, 1)`, or a number where the logits are not normalised."""
-
-
-def _sharpen(logits: Tensor, how: Sharpening) -> _Sharpened:
-    length: Tensor | float = how.temperature
-    if how.normalize:
-        norms = torch.linalg.vector_norm(logits, dim=1, keepdim=True)
-        # 1 in the place of 0, as `sharpen` has it.
-        length = torch.threshold_(norms, 0, 1).mul_(how.temperature)
-    sharp = logits / length
-    log_probabilities = torch.log_softmax(sharp, dim=1)
-    powers = (log_probabilities * how.p).exp_()
-    if how.clamp is None:
-        norm = powers.sum(dim=1, keepdim=True)
-    else:
-        below = log_probabilities < math.log(how.clamp)
-        norm = powers.masked_fill(below, how.clamp**how.p).sum(dim=1, keepdim=True)
-        powers.masked_fill_(below, 0)
-    return _Sharpened(log_probabilities, norm, powers, sharp, length)
-
-
-def _logits_gradient(
-    sharpened: _Sharpened,
-    target: Tensor,
-    label_gradient: Tensor,
-    norm_gradient: Tensor | float,
-    how: Sharpening,
-) -> Tensor:
-    log_probabilities, _, powers, sharp, length = sharpened
-    gradient = powers * (norm_gradient * how.p)
-    gradient.scatter_add_(1, target, label_gradient)
-    gradient = _through_log_softmax(gradient, log_probabilities, 1, log_probabilities.dtype)
-    if how.normalize:
-        along = (sharp * gradient).sum(dim=1, keepdim=True)
-        gradient.addcmul_(sharp, along, value=-(how.temperature**2))
-    return gradient.div_(length)

@@ -23,8 +23,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from labelproof.losses import penalty
 from labelproof.losses.batch import is_plain
-from labelproof.losses.penalty import traced_gradient
 
 _LARGEST_BLOCK = 8192
 
@@ -74,8 +74,9 @@ class _LabelAndNorm(torch.autograd.Function):
     def backward(ctx, *gradients):
         logits, target, temperature, saved = ctx.saved_tensors
         if torch.is_grad_enabled():  # a gradient of the gradient is asked for
-            traced = traced_gradient(logits, target, gradients, temperature=temperature, **ctx.how)
-            return traced, None, None, None, None, None
+            traced = penalty.label_and_norm(logits, target, temperature, **ctx.how)
+            (gradient,) = torch.autograd.grad(traced, logits, gradients, create_graph=True)
+            return gradient, None, None, None, None, None
         kept = logits.contiguous()
         gradient = torch.empty_like(kept)
         incoming = (each.float().contiguous() for each in gradients)

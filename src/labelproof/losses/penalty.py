@@ -3,7 +3,6 @@ r"""The sharpened output, and the penalties that draw it towards one-hot or anot
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -96,23 +95,19 @@ def lp_norm(log_probabilities: Tensor, *, p: float, clamp: float | None = None) 
     return (p * floored).exp().sum(dim=class_axis(floored))
 
 
-def traced_gradient(
+def label_and_norm(
     logits: Tensor,
     target: Tensor,
-    gradients: Sequence[Tensor],
-    *,
     temperature: float | Tensor,
     p: float,
     normalize: bool,
     clamp: float | None,
-) -> Tensor:
-    r"""The gradient of the logits from those of $\log u_y$ and $\|u\|_p^p$, differentiable too."""
-    with torch.enable_grad():
-        sharp = sharpen(working_precision(logits), temperature=temperature, normalize=normalize)
-        log_probabilities = torch.log_softmax(sharp, dim=1)
-        norm = lp_norm(log_probabilities, p=p, clamp=clamp)
-        results = of_label(log_probabilities, target), norm
-        return torch.autograd.grad(results, logits, gradients, create_graph=True)[0]
+) -> tuple[Tensor, Tensor]:
+    r"""$\log u_y$ and $\|u\|_p^p$ of each sharpened output, as `kernels.label_and_norm`, traced."""
+    sharp = sharpen(working_precision(logits), temperature=temperature, normalize=normalize)
+    log_probabilities = torch.log_softmax(sharp, dim=1)
+    norm = lp_norm(log_probabilities, p=p, clamp=clamp)
+    return of_label(log_probabilities, target), norm
 
 
 def sparse_rate(log_probabilities: Tensor) -> Tensor:
