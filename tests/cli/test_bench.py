@@ -94,8 +94,6 @@ def test_when_time_is_up_it_saves_and_the_same_command_comes_to_the_same(
     (kept,) = (stopped / "records").glob("*/*.json")
     when = kept.stat().st_mtime_ns
     (folder,) = (stopped / "runs").iterdir()
-    # It is named after the run as it was planned, on whatever device, and not as the record is.
-    assert f" is saved in {folder}\n" in ended.output
     assert len((folder / "metrics.jsonl").read_text().splitlines()) in (1, 2)
     more = ("--methods", "CE CE+SR MAE", "--dry-run")
     first, second = bench(data, stopped, *more, epochs=3).output.splitlines()[1:]
@@ -113,9 +111,8 @@ def test_when_time_is_up_it_saves_and_the_same_command_comes_to_the_same(
 
 def test_a_record_that_was_lost_is_taken_from_the_kept_run(data: Path, tmp_path: Path) -> None:
     chosen = ("--methods", "CE", "--keep-runs")
-    first = bench(data, tmp_path, *chosen, epochs=2)
-    (folder,) = (tmp_path / "runs").iterdir()
-    assert f" is kept in {folder}\n" in first.output
+    bench(data, tmp_path, *chosen, epochs=2)
+    assert len(list((tmp_path / "runs").iterdir())) == 1
     (path,) = (tmp_path / "records").glob("*/*.json")
     before = json.loads(path.read_text())
     path.unlink()

@@ -181,20 +181,15 @@ def _carry_out(
         given = (job for job in jobs if not load.is_done(job.configuration))
         for event in train(given, load=load, stop=stop):
             display.show(event)
-            name, folder = event.job.configuration.name, event.job.folder
-            # A worker of a cluster without a shared file system has it on its own disk.
-            here = folder if folder is not None and folder.is_dir() else None
+            folder = event.job.folder
             if event.kind == "finished":
                 load.store.add(event.value)
-                if here is not None and keep_runs:
-                    display.say(f"{name} is kept in {here}")
-                elif here is not None:
-                    remove_folder(here)
-            elif event.kind == "stopped" and here is not None:
-                display.say(f"{name} is saved in {here}")
+                # A worker of a cluster without a shared file system has it on its own disk.
+                if folder is not None and folder.is_dir() and not keep_runs:
+                    remove_folder(folder)
             elif event.kind == "failed":
                 failures += 1
-                display.say(f"{name}: {event.value}")
+                display.say(f"{event.job.configuration.name}: {event.value}")
     return failures
 
 

@@ -122,9 +122,8 @@ def choose_within(
     if found is None or whole is None:  # it diverged, which the run itself will tell
         return recipe, ""
     left, chosen = 0.0, recipe
-    for settings in ({}, *(() if fixed else smaller(recipe))):
-        if settings:
-            chosen = remake(settings)
+    for chosen in (recipe, *(() if fixed else map(remake, smaller(recipe)))):
+        if chosen is not recipe:
             found = pace(chosen) or found
         left = (60 * _SHARE * minutes - found.decoding) / max(found.example * examples, 1e-9)
         if left >= min(recipe.epochs, _ENOUGH):

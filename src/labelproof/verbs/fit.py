@@ -199,7 +199,16 @@ class FitPlan:
         with StopRequest() as stop:
             prepared = self.request.decode(configuration)
             if self.auto and not attempts.given_up and not (folder / MODEL).exists():
-                configuration = self._search(prepared, configuration, stop)
+                with owning(folder):
+                    configuration = search(
+                        prepared,
+                        configuration,
+                        trials=self.trials or DEFAULT_TRIALS,
+                        file=folder / SEARCH,
+                        execution=execution,
+                        stop=stop,
+                        reporter=self.reporter,
+                    ).configuration
                 attempts.loss, attempts.l1 = configuration.loss, configuration.l1
             job = Job(configuration, folder)
             weaken = self.request.loss is None or self.auto
@@ -216,21 +225,6 @@ class FitPlan:
                 )
             record = follow(events, job, reporter=self.reporter, stop=stop, fresh=self.fresh)
             return record, prepared
-
-    def _search(
-        self, prepared: Dataset, configuration: Configuration, stop: StopRequest
-    ) -> Configuration:
-        """The same with the setting that agrees best with labels that are held out."""
-        with owning(self.folder):
-            return search(
-                prepared,
-                configuration,
-                trials=self.trials or DEFAULT_TRIALS,
-                file=self.folder / SEARCH,
-                execution=self.request.execution,
-                stop=stop,
-                reporter=self.reporter,
-            ).configuration
 
     def _audit(self, prepared: Dataset) -> Audit:
         """Ask the run that was trained which of its labels are wrong, and keep the answer."""
