@@ -1,4 +1,4 @@
-"""Predictions of files, folders, arrays and tables, and what is said of images before them."""
+"""Predictions of files, folders, arrays and tables, and the network as a file."""
 
 import csv
 import io
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from made_images import write_images
 from PIL import Image
 from trained import labelproof, labelproof_to_its_end, refusal, succeed
@@ -127,3 +128,24 @@ def test_a_table_names_the_images(digits_run: Path, tmp_path: Path) -> None:
     both = rows(succeed("predict", digits_run, table, scans, "--skip-unreadable"))
     assert [row["row"] for row in both] == ["line 2", "line 4", "", "", ""]
     assert "--id: expected" in refusal("predict", digits_run, table, "--id", "Label")
+
+
+def test_the_file_is_in_the_runs_folder_and_its_inputs_are_said(digits_run: Path) -> None:
+    result = succeed("export", digits_run, "--format", "torch-export")
+    assert result.stdout == (
+        f"{digits_run / 'model.pt2'}: takes images, uint8 (N, 1, 8, 8), and gives logits of 10 "
+        "classes\n"
+        "Images of another size, as 'predict' takes them: in grey, resized until they cover 8 x 8 "
+        "(bilinear, antialiased), the middle 8 x 8 cut out\n"
+    )
+    images = torch.zeros(3, 1, 8, 8, dtype=torch.uint8)
+    assert torch.export.load(digits_run / "model.pt2").module()(images).shape == (3, 10)
+
+
+def test_onnx_that_is_not_installed_says_how_to_get_it(
+    digits_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    result = labelproof("export", digits_run, "--output", tmp_path / "model.onnx")
+    assert isinstance(result.exception, ImportError)
+    assert "pip install 'labelproof[onnx]'" in str(result.exception)

@@ -102,29 +102,19 @@ def test_classes_that_are_hardly_judged_or_predicted_are_named() -> None:
 
 
 def test_the_method_is_said_as_far_as_it_is_known() -> None:
-    method = {
-        "predictions": "cross-validation",
-        "folds": 2,
-        "network": "cnn4",
-        "loss": "gce(q=0.7)",
-    }
-    audit = replace(made_audit(20, ("a", "b"))[0], method={**method, "epochs": 3})
-    assert remark("how", audit).endswith("in 2 folds (cnn4, loss gce(q=0.7), 3 epochs).")
-    assert "what the network cannot tell apart" in remark("limits", audit)
-    run = replace(audit, method={"predictions": "run", "network": "mlp"})
-    assert remark("how", run) == "Every label was judged by the network of one run (mlp)."
-    assert "memorised" in remark("limits", run)
-    assert "memorised" not in remark("limits", audit)
-    given = replace(audit, method={"predictions": "given"})
-    assert "made elsewhere" in remark("how", given)
-    assert "what the model cannot tell apart" in remark("limits", given)
     audit, _ = made_audit(20, ("a", "b"))
-    method = {"predictions": "cross-validation"}
-    said = remark("how", replace(audit, method={**method, "noise": "symmetric:0.2"}))
-    assert said.endswith("a rehearsal: wrong labels were put on the data first (symmetric:0.2).")
-    for none in (method, {**method, "noise": None}):
-        assert "rehearsal" not in remark("how", replace(audit, method=none))
-    audit, _ = made_audit(20, ("a", "b"))
+    parts = {"folds": 2, "network": "cnn4", "loss": "gce(q=0.7)", "epochs": 3}
+    for predictions, more, how, judge in (
+        ("cross-validation", parts, "in 2 folds (cnn4, loss gce(q=0.7), 3 epochs).", "network"),
+        ("run", {"network": "mlp"}, " was judged by the network of one run (mlp).", "network"),
+        ("given", {}, "class probabilities that were made elsewhere.", "model"),
+        ("given", {"noise": "symmetric:0.2"}, "put on the data first (symmetric:0.2).", "model"),
+        ("given", {"noise": None}, "class probabilities that were made elsewhere.", "model"),
+    ):
+        judged = replace(audit, method={"predictions": predictions, **more})
+        assert remark("how", judged).endswith(how)
+        assert f"what the {judge} cannot tell apart" in remark("limits", judged)
+        assert ("memorised" in remark("limits", judged)) == (predictions == "run")
     assert remark("after_review", audit) == ""
     reviewed = replace(audit, options={"labels": "reviewed.csv"})
     assert "could not find" in remark("after_review", reviewed)

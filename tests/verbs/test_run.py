@@ -1,5 +1,8 @@
-"""A run in Python: predictions, accuracy and metrics without the command line."""
+"""A run in Python: predictions, accuracy and metrics, and no code that the caller does not name."""
 
+import json
+import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -93,3 +96,55 @@ def test_a_run_audits_the_labels_it_was_trained_on(table: Path) -> None:
     assert audit.data == str(table)
     assert len(audit.findings) == 120
     assert audit.findings.agreement.value > 0.7
+
+
+FACTORY = """
+from pathlib import Path
+from torch import nn
+
+Path(__file__).with_name("ran").touch()
+
+
+def make(num_classes):
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, num_classes))
+"""
+
+
+def test_a_factory_is_imported_only_if_the_caller_names_it(
+    digits: labelproof.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "evil.py").write_text(FACTORY)
+    monkeypatch.syspath_prepend(tmp_path)
+    run, ran = tmp_path / "run", tmp_path / "ran"
+    chosen = labelproof.Configuration("digits", network="evil:make", epochs=1)
+    labelproof.train(chosen, run, device="cpu")  # whoever trains with it has named it
+    ran.unlink()
+    del sys.modules["evil"]
+    for verb in (
+        ("predict", run, tmp_path / "new.npy"),
+        ("evaluate", run),
+        ("export", run, "--format", "torch-export"),
+        ("audit", run),
+    ):
+        for more in ((), ("--network", "other:make")):
+            refused = command(*verb, *more)
+            assert isinstance(refused.exception, ValueError), verb
+            assert "--network evil:make" in str(refused.exception)
+    with pytest.raises(ValueError, match="network"):
+        labelproof.load_run(run)
+    assert not ran.exists()
+    assert command("evaluate", run, "--network", "evil:make").exit_code == 0
+    assert labelproof.load_run(run, network="evil:make").evaluate().n == 450
+    audited = command("audit", run, "--network", "evil:make", "--device", "cpu")
+    assert audited.exit_code == 0, audited.output
+    assert ran.exists()
+    # Planted in the folder of another run it does not reach the weights.
+    ran.unlink()
+    del sys.modules["evil"]
+    shutil.copytree(digits.folder, tmp_path / "planted")
+    file = tmp_path / "planted" / "model.json"
+    model = json.loads(file.read_text())
+    file.write_text(json.dumps({**model, "network": "evil:make"}))
+    with pytest.raises(ValueError, match="evil:make"):
+        labelproof.load_run(file.parent, network=model["network"])
+    assert not ran.exists()
