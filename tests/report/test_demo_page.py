@@ -51,12 +51,8 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path: Path) -> None
 
 
 def test_the_finding_says_by_how_much() -> None:
-    results = [
-        make_result("CE", 1, 70.0),
-        make_result("CE+SR", 1, 95.0),
-        make_result("FL", 1, 72.0),
-        make_result("FL+SR", 1, 94.0),
-    ]
+    made = {"CE": 70.0, "CE+SR": 95.0, "FL": 72.0, "FL+SR": 94.0}
+    results = [make_result(method, 1, accuracy) for method, accuracy in made.items()]
     text = finding(results)
     assert "CE ends at 70.0% on clean test images, CE+SR at 95.0%" in text
     assert "+22.0 to +25.0 points" in text

@@ -2,6 +2,7 @@ import http.client
 import json
 import socket
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -88,37 +89,33 @@ def decide(review: Served, body: str | bytes, path: str = "decide") -> tuple[int
 def test_nonsense_is_refused_and_keeps_nothing(review: Served) -> None:
     before = review.decisions.history()
     whole = {"place": 0, "choice": "keep", "since": 0}
-    for values in [
+    pair = {"given": 0, "suggested": 1, "since": 0}
+    decisions: list[Any] = [
         *({}, [], "keep", {"place": 0}),
         *({**whole, "place": place} for place in (40, -1, True, 1e300, 10**30, None)),
         *({**whole, "choice": choice} for choice in ("burn", "another", ["keep"], "\ud800")),
         *({**whole, "choice": "another", "label": label} for label in (3, "red", 10**40)),
         *({**whole, "since": since} for since in ("x", 0.5, 10**30, -(10**30))),
         {"place": 0, "choice": "keep"},
-    ]:
-        status, text = decide(review, json.dumps(values))
-        assert status == 400, (values, text)
-        assert 0 < len(text) <= 1000
-    pair = {"given": 0, "suggested": 1, "since": 0}
-    for values in [
+    ]
+    pairs: list[Any] = [
         *({**pair, name: n} for name in pair for n in (-1, 10**30, 1e300, None, [[[]]], {"a": {}})),
         *({**pair, "suggested": suggested} for suggested in (0, 3)),
         {"since": 0},
-    ]:
-        status, text = decide(review, json.dumps(values), "accept")
+    ]
+    asked = [*(("decide", each) for each in decisions), *(("accept", each) for each in pairs)]
+    for path, values in asked:
+        status, text = decide(review, json.dumps(values), path)
         assert status == 400, (values, text)
         assert 0 < len(text) <= 1000
     for body in ("", "{", "NaN", "[" * 100_000, '{"since":' + "9" * 5000 + "}", b"\xff\xfe\x00"):
         for path in ("decide", "accept", "undo"):
             status, text = decide(review, body, path)
             assert status == 400, (body[:20], text)
-    assert review.decisions.history() == before
-
-
-def test_a_body_is_bounded(review: Served) -> None:
     for path in ("decide", "accept", "undo"):
         assert decide(review, b" " * (1 << 20) + b"{}", path)[0] == 413
     assert decide(review, json.dumps({"choice": "x" * 900_000}))[0] == 400
+    assert review.decisions.history() == before
 
 
 def test_what_is_not_there_is_said_to_be(review: Served) -> None:
