@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from labelproof.audit.cross_validation import CrossValidation, audit_loss
 from labelproof.audit.folder import AUDIT, INSIDE, PAGE, RUNS, SETTINGS, Audit, remove_audit
-from labelproof.audit.labels import audit_given
+from labelproof.audit.labels import audit_given, conclude
 from labelproof.audit.predictions import Predictions, PredictionSource, read_labels
 from labelproof.audit.samples import Samples
 from labelproof.data.dataset import Dataset, Split
@@ -40,7 +40,7 @@ from labelproof.verbs.inputs import (
     refuse_foreign,
 )
 from labelproof.verbs.progress import Callback, Reporter
-from labelproof.verbs.run import Run, judge, load_run
+from labelproof.verbs.run import Run, load_run
 from labelproof.verbs.summaries import (
     describe_audit,
     describe_plan,
@@ -298,9 +298,10 @@ class AuditPlan:
         else:
             with StopRequest() as stop:
                 predictions, method = self._train(configuration, attempts, stop)
-        method = {"predictions": "cross-validation", **method}
-        place = {"place": request.place, "reading": request.reading}
-        found = judge(request.dataset, predictions, configuration, method, **place)
+        noise = None if configuration.noise == "none" else configuration.noise
+        method = {"predictions": "cross-validation", **method, "noise": noise}
+        more = {"method": method, "options": request.reading.options()}
+        found = conclude(request.dataset, predictions, data=request.place, **more)
         found.write(folder)
         _remove_runs(folder)
         return found

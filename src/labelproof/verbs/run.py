@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import torch
 from labelproof.audit.folder import Audit
 from labelproof.audit.labels import conclude
 from labelproof.audit.noise_model import count_pairs
-from labelproof.audit.predictions import Predictions, predict_trained
+from labelproof.audit.predictions import predict_trained
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.labels_file import relabel
@@ -27,7 +26,6 @@ from labelproof.data.notices import count, readable
 from labelproof.data.table import is_table
 from labelproof.ranges import choose
 from labelproof.tabular.run import name_blend, read_held_out
-from labelproof.training.configuration import Configuration
 from labelproof.training.export import EXPORTS, export_run
 from labelproof.training.run_folder import METRICS
 from labelproof.training.trained_network import TrainedNetwork, load_network
@@ -190,21 +188,21 @@ class Run(TrainedNetwork):
         """
         reporter, trained_on = as_reporter(progress), TrainingData(self, data_root)
         if self.given is not None:
-            reading = trained_on.reading(None)
-            if isinstance(self.given, tuple | Dataset):
+            data, place, reading = self.given, name_data(self.given), trained_on.reading(None)
+            if isinstance(data, tuple | Dataset):
                 reading = replace(reading, label=None)
-            dataset, place = read_data(self.given, reading, on_error="skip"), name_data(self.given)
-            return ask_run(self, dataset, place=place, reading=reading, reporter=reporter)
-        data, reading = trained_on.find(), trained_on.reading(trained_on.find_labels())
+        else:
+            data, reading = trained_on.find(), trained_on.reading(trained_on.find_labels())
+            place = data_place(data)
         with reporter.reading():
-            dataset = reading.load(data, on_error="skip")
-        if trained_on.is_same(dataset, human=human_labels) is False:
+            dataset = read_data(data, reading, on_error="skip")
+        if isinstance(data, str) and trained_on.is_same(dataset, human=human_labels) is False:
             raise ValueError(
                 f"{readable(data)}: not what {self.folder} was trained on, or changed since; "
                 f"'labelproof audit {shlex.quote(data)}' audits it as it is"
             )
         more = {"reading": reading, "human": human_labels, "reporter": reporter}
-        return ask_run(self, dataset, place=data_place(data), **more)
+        return ask_run(self, dataset, place=place, **more)
 
     @property
     def _facts(self) -> dict[str, str]:
@@ -276,31 +274,14 @@ def ask_run(
     configuration = run.configuration
     if run.blended and run.record is not None:
         predictions = read_held_out(run)
-        method = {"predictions": "cross-validation", "network": name_blend(run.record.candidates)}
+        network = name_blend(run.record.candidates)
+        method: dict[str, Any] = {"predictions": "cross-validation", "network": network}
     else:
         with reporter.working("Looking at the training samples"):
             seen = dataset if prepared is None else prepared
             predictions = predict_trained(run, seen, human=human)
         named = {name: getattr(configuration, name) for name in ("network", "loss")}
         method = {"predictions": "run", **named, "epochs": run.epochs}
-    return judge(dataset, predictions, configuration, method, place=place, reading=reading)
-
-
-def judge(
-    dataset: Dataset,
-    predictions: Predictions,
-    configuration: Configuration,
-    method: Mapping[str, Any],
-    *,
-    place: str,
-    reading: Reading,
-) -> Audit:
-    """Audit a dataset by predictions of its samples, and note the noise that was put on it."""
-    noise = None if configuration.noise == "none" else configuration.noise
-    return conclude(
-        dataset,
-        predictions,
-        data=place,
-        method={**method, "noise": noise},
-        options=reading.found_in(dataset).options(),
-    )
+    method["noise"] = None if configuration.noise == "none" else configuration.noise
+    options = reading.found_in(dataset).options()
+    return conclude(dataset, predictions, data=place, method=method, options=options)
