@@ -148,12 +148,8 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("tiny")
 def test_a_mirror_that_is_no_web_address_is_refused(tmp_path: Path) -> None:
     for address in (
-        "http://localhost.elsewhere.org",
-        "http://localhost:80@elsewhere.org",
-        "http://example.org",
-        "ftp://127.0.0.1/a",
-        "file:///etc/passwd",
-        "/etc/passwd",
+        *("http://localhost.elsewhere.org", "http://localhost:80@elsewhere.org"),
+        *("http://example.org", "ftp://127.0.0.1/a", "file:///etc/passwd", "/etc/passwd"),
     ):
         with pytest.raises(ValueError, match=f"mirror: expected .* https://.*{address}"):
             download_dataset("tiny", root=tmp_path / "new", mirror=address)

@@ -44,8 +44,7 @@ def _quiet() -> None:
 def test_splits_images_and_names_are_read(tmp_path: Path) -> None:
     tree = save(tmp_path / "pets", test=split([2]), train=split([0, 1, 1, 0, 2]))
     dataset = load_huggingface(tree)
-    assert dataset.name == "pets"
-    assert dataset.class_names == ("cat", "dog", "eel")
+    assert (dataset.name, dataset.class_names) == ("pets", ("cat", "dog", "eel"))
     assert list(dataset.splits) == ["train", "test"]
     assert dataset.train.labels.tolist() == [0, 1, 1, 0, 2]
     assert dataset.test.labels.tolist() == [2]

@@ -14,9 +14,7 @@ PLAIN = ["cat/1.png", "cat/2.png", "cat/deep/er/3.png", "dog/1.jpg", "dog/2.JPEG
 def test_a_folder_is_a_class(tmp_path: Path) -> None:
     write_images(tmp_path / "pets", PLAIN)
     dataset = load_folder(tmp_path / "pets", short_side=8)
-    assert dataset.name == "pets"
-    assert dataset.class_names == ("cat", "dog")
-    assert not dataset.clean
+    assert (dataset.name, dataset.class_names, dataset.clean) == ("pets", ("cat", "dog"), False)
     assert list(dataset.splits) == ["train"]
     np.testing.assert_array_equal(dataset.train.labels, [0, 0, 0, 1, 1])
     assert dataset.train.labels.dtype == np.int64

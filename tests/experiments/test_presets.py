@@ -104,12 +104,8 @@ def test_negative_learning_adds_up_what_it_draws() -> None:
         assert value == pytest.approx(-drawn * math.log1p(-1 / classes), rel=1e-5)
 
 
-NAMES = {
-    "mnist": "MNIST",
-    "cifar10": "CIFAR-10",
-    "cifar100": "CIFAR-100",
-    "webvision": "WebVision-mini",
-}
+NAMES = {"mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
+NAMES |= {"webvision": "WebVision-mini"}
 PAPER = {name: grid for name, grid in GRIDS.items() if not grid.later}
 
 
