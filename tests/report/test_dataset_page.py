@@ -71,12 +71,8 @@ def test_wrong_labels_are_marked_in_words_and_not_by_colour_alone(tmp_path: Path
         if given != true
     }
     assert set(wrong) == pairs
-
-
-def test_a_users_labels_are_changed_and_not_known_to_be_wrong(tmp_path: Path) -> None:
-    dataset = made_dataset(clean=False)
-    noisy = noise_on(dataset)
-    page = written(tmp_path, dataset, noisy)
+    # A user's labels are changed, and not known to be wrong.
+    page = written(tmp_path, made_dataset(clean=False), noisy)
     assert "of the training labels were changed" in page.text
     assert "How many were wrong before is not known." in page.text
     assert not any("really" in text or "right" in text for text in page.alternatives)

@@ -86,7 +86,7 @@ def test_markdown_has_ours_the_papers_and_the_difference(store: RecordStore) -> 
     assert "seeds 1, 2" in text
 
 
-def test_a_dangerous_name_stays_in_its_cell() -> None:
+def test_a_dangerous_name_stays_in_its_cell_in_every_format() -> None:
     rows = markdown_cells(table_markdown(made_table("a|b*c")))
     assert {len(row) for row in rows} == {3}
     assert rows[2][0] == "a\\|b\\*c"
@@ -99,6 +99,14 @@ def test_a_dangerous_name_stays_in_its_cell() -> None:
     rows = list(csv.reader(io.StringIO(table_csv(made_table(name)))))
     assert rows[1][2] == name
     assert {len(row) for row in rows} == {12}
+    page = table_html(made_table(NASTY))
+    cells = Page(page)
+    assert not {"b", "script"} & set(cells.tags)
+    assert not cells.sources
+    assert NASTY in cells.texts
+    assert cells.tags.count("tr") == 1 + 2 * 3
+    assert page.startswith("<!doctype html>")
+    assert "<strong>60.00</strong> (1)" in page
 
 
 def test_columns_are_aligned_and_what_is_opened_is_closed(store: RecordStore) -> None:
@@ -124,17 +132,6 @@ def test_columns_are_aligned_and_what_is_opened_is_closed(store: RecordStore) ->
     text = table_latex(make_table(store, "symmetric", "cifar10"))
     for marked in (r"\textbf{78.58} (1)", r"78.18 $\pm$ 0.36", "$-0.41$", "$+0.93$"):
         assert marked in text
-
-
-def test_html_stands_alone_and_escapes_what_it_is_given() -> None:
-    page = table_html(made_table(NASTY))
-    cells = Page(page)
-    assert not {"b", "script"} & set(cells.tags)
-    assert not cells.sources
-    assert NASTY in cells.texts
-    assert cells.tags.count("tr") == 1 + 2 * 3
-    assert page.startswith("<!doctype html>")
-    assert "<strong>60.00</strong> (1)" in page
 
 
 def test_csv_has_a_line_for_each_cell_and_nothing_where_nothing_is(store: RecordStore) -> None:
