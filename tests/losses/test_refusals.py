@@ -67,12 +67,6 @@ def test_a_hyperparameter_out_of_range_or_of_another_kind():
                     MAKERS[loss](**{name: value})
 
 
-def test_an_argument_nobody_takes():
-    for name, argument in (("ce", "gamma"), ("gce", "tau"), ("sr", "tau"), ("sr", "reduction")):
-        with pytest.raises(TypeError, match=f"'{argument}'"):
-            MAKERS[name](**{argument: 1})
-
-
 CAREFUL: list[Loss] = [
     CrossEntropy(check=True),
     SparseRegularized(CrossEntropy(check=True)),

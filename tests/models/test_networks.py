@@ -20,15 +20,19 @@ SHAPE = (3, 16, 16)
 every_network = pytest.mark.parametrize("text", SMALL.values(), ids=SMALL.keys())
 
 
+def seeded(number: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(number)
+
+
 def make(text: str, seed: int = 0) -> models.Network:
-    generator = torch.Generator().manual_seed(seed)
-    network = models.make_network(text, num_classes=5, input_shape=SHAPE, generator=generator)
+    how = {"input_shape": SHAPE, "generator": seeded(seed)}
+    network = models.make_network(text, num_classes=5, **how)
     assert isinstance(network, models.Network)
     return network
 
 
 def batch(size: int = 4) -> Tensor:
-    return torch.rand(size, *SHAPE, generator=torch.Generator().manual_seed(1))
+    return torch.rand(size, *SHAPE, generator=seeded(1))
 
 
 @every_network
@@ -91,10 +95,6 @@ def test_a_cuda_graph_replays_it(text: str) -> None:
     torch.testing.assert_close(outputs, expected)
 
 
-def seeded(number: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(number)
-
-
 def count(network: nn.Module) -> int:
     return sum(parameter.numel() for parameter in network.parameters())
 
@@ -138,20 +138,17 @@ def test_a_perceptron_takes_rows_and_images_alike_and_may_be_linear() -> None:
 def test_what_cannot_be_built_is_refused_by_its_name() -> None:
     resnet = {"num_classes": 10, "image_shape": (3, 32, 32), "depth": 18}
     perceptron = {"num_classes": 3, "input_shape": (4,)}
-    cases: list[tuple[Any, dict[str, Any], str, list[Any]]] = [
-        (models.ResNet, resnet, "depth", [20]),
-        (models.ResNet, resnet, "stem", ["mnist"]),
-        (models.ResNet, resnet, "width", [0]),
-        (models.ResNet, resnet, "num_classes", [0]),
-        (models.ResNet, resnet, "image_shape", [(64,)]),
-        (models.MLP, perceptron, "hidden", [256, (8, 0)]),
-        (models.MLP, perceptron, "batch_norm", [1]),
-        (models.MLP, perceptron, "input_shape", [64, (), (0,)]),
+    sizes = {"width": [0], "num_classes": [0], "image_shape": [(64,)]}
+    refused: list[tuple[Any, dict[str, Any], dict[str, list[Any]]]] = [
+        (models.ResNet, resnet, {"depth": [20], "stem": ["mnist"], **sizes}),
+        (models.MLP, perceptron, {"hidden": [256, (8, 0)], "batch_norm": [1]}),
+        (models.MLP, perceptron, {"input_shape": [64, (), (0,)]}),
     ]
-    for make, usual, name, values in cases:
-        for value in values:
-            with pytest.raises((TypeError, ValueError), match=f"{name}: expected"):
-                make(**(usual | {name: value}))
+    for make, usual, cases in refused:
+        for name, values in cases.items():
+            for value in values:
+                with pytest.raises((TypeError, ValueError), match=f"{name}: expected"):
+                    make(**(usual | {name: value}))
 
 
 class HeadFirst(nn.Module):

@@ -1,11 +1,12 @@
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_runs import small_digits
+from small_runs import small, small_digits
 
 from labelproof.data.dataset import Dataset, Split
 from labelproof.seeds import derive_seed
@@ -16,15 +17,12 @@ steady = settings(deadline=None, derandomize=True, max_examples=30)
 CPU = torch.device("cpu")
 
 
-def configured(augmentation: str = "crop:2,flip", precision: str = "float32", **options: int):
-    options = {"batch_size": 8, **options}
-    return Configuration("digits", augmentation=augmentation, precision=precision, **options)
+def configured(augmentation: str = "crop:2,flip", **changes: Any) -> Configuration:
+    return small(augmentation=augmentation, **{"batch_size": 8, "precision": "float32", **changes})
 
 
-def plan(
-    used: np.ndarray, epoch: int = 0, *, rank: int = 0, world_size: int = 1, **options: int
-) -> EpochPlan:
-    return plan_epoch(used, epoch, configured(**options), rank=rank, world_size=world_size)
+def plan(used: np.ndarray, epoch: int = 0, processes: Any = None, **changes: int) -> EpochPlan:
+    return plan_epoch(used, epoch, configured(**changes), **processes or {})
 
 
 @steady
@@ -62,7 +60,7 @@ def test_the_shares_of_processes_are_the_batches_of_one(count, batch_size, world
     used = np.arange(count) * 3
     alone = plan(used, epoch, batch_size=batch_size)
     shares = [
-        plan(used, epoch, batch_size=batch_size, rank=rank, world_size=world_size)
+        plan(used, epoch, {"rank": rank, "world_size": world_size}, batch_size=batch_size)
         for rank in range(world_size)
     ]
     wholes = [whole for _, whole in alone.steps]
@@ -119,7 +117,7 @@ def test_rows_come_in_the_networks_numbers_with_their_labels_and_weights() -> No
     weight = torch.linspace(0, 2, 90)
     examples = Examples(dataset, used, used % 3, None, 0.0, weight=weight.numpy())
     rows = ResidentInputs(dataset, CPU)
-    feed = rows.feed(examples, configured("none", "bf16"))
+    feed = rows.feed(examples, configured("none", precision="bf16"))
     feed.load(plan_epoch(used, 0, configured("none")))
     fetched = feed.fetch(8)
     assert fetched.inputs.dtype == torch.bfloat16

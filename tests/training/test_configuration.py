@@ -58,13 +58,11 @@ def test_another_value_of_any_attribute_is_another_name_and_plain_values_lead_ba
                 assert not other.name.endswith(".")
                 assert other.name not in names
                 names.add(other.name)
-
-
-def test_a_name_fits_into_a_folder_however_long_its_parts_are() -> None:
-    long = Configuration("x" * 240, loss="+".join(["ce"] * 90))
+    # However long its parts are.
+    long, longer = (Configuration("x" * 240, loss="+".join(["ce"] * each)) for each in (90, 91))
     assert len(long.name) < 200
     assert long.name.startswith("xxx")
-    assert long.name != Configuration("x" * 240, loss="+".join(["ce"] * 91)).name
+    assert long.name != longer.name
 
 
 def test_texts_and_numbers_are_brought_to_one_form() -> None:
@@ -158,13 +156,11 @@ def test_schedules_are_the_formulas_and_brought_to_one_form() -> None:
 
 
 def test_other_schedules_are_refused() -> None:
-    for text in (
-        *("", ":", "linear", "cosine:", "cosine:a", "cosine:0.1:2", "constant:0.1"),
-        *("exponential", "step:3", "step:3:0.1:2", "step::0.1"),
-    ):
-        with pytest.raises(ValueError, match=r"^schedule: expected cosine, cosine:FLOOR, constant"):
-            format_schedule(text)
+    forms = "^schedule: expected cosine, cosine:FLOOR, constant"
+    texts = ["", ":", "linear", "cosine:", "cosine:a", "cosine:0.1:2", "constant:0.1"]
+    texts += ["exponential", "step:3", "step:3:0.1:2", "step::0.1"]
     for text, named in {
+        **dict.fromkeys(texts, forms),
         "cosin": "did you mean 'cosine'",
         "cosine:-0.1": "schedule floor",
         "exponential:0": "schedule factor",
@@ -172,7 +168,6 @@ def test_other_schedules_are_refused() -> None:
     }.items():
         with pytest.raises(ValueError, match=named):
             format_schedule(text)
-
     # A floor above the rate, where both are known.
     with pytest.raises(ValueError, match="schedule: expected a floor of at most the learning rate"):
         Configuration("digits", learning_rate=0.01, schedule="cosine:.1")
