@@ -126,8 +126,8 @@ def test_the_default_chooses_by_noisy_labels(
     assert table["weight"].sum() == pytest.approx(1)
     assert table["weight"][table["log_loss"].idxmin()] > 0
     assert capsys.readouterr().out.count("log loss") >= 10
-    told = classifier.out_of_sample_proba_
-    assert np.mean(told.argmax(axis=1) == clean[:400]) > 0.8
+    predicted = classifier.out_of_sample_proba_
+    assert np.mean(predicted.argmax(axis=1) == clean[:400]) > 0.8
     again = pickle.loads(pickle.dumps(classifier))  # noqa: S301
     np.testing.assert_array_equal(again.predict_proba(features), classifier.predict_proba(features))
     assert len(pickle.dumps(classifier)) < 1_000_000
@@ -159,8 +159,8 @@ def test_mistakes_that_go_one_way_are_taken_back() -> None:
         assert classifier.score(features[1000:], clean[1000:]) > right - 0.03
         assert np.abs(classifier.transition_matrix_ - matrix).max() < 0.2
         # What is said of training rows is about the given labels.
-        told = classifier.out_of_sample_proba_.mean(axis=0)
-        np.testing.assert_allclose(told, np.bincount(noisy[:1000]) / 1000, atol=0.05)
+        predicted = classifier.out_of_sample_proba_.mean(axis=0)
+        np.testing.assert_allclose(predicted, np.bincount(noisy[:1000]) / 1000, atol=0.05)
 
 
 def test_mistakes_in_all_directions_are_not_taken_for_one_way(noisy_blobs: Arrays) -> None:
@@ -227,8 +227,8 @@ def test_rows_of_a_group_stay_in_one_fold_and_unseen() -> None:
     rows = generator.normal(size=(60, 2)).repeat(10, axis=0)
     labels, groups = generator.integers(2, size=60).repeat(10), np.arange(60).repeat(10)
     classifier = RobustClassifier(random_state=0).fit(rows, labels, groups=groups)
-    told = classifier.out_of_sample_proba_
-    assert np.mean(told.argmax(axis=1) == labels) < 0.7
+    predicted = classifier.out_of_sample_proba_
+    assert np.mean(predicted.argmax(axis=1) == labels) < 0.7
 
 
 def test_a_forest_predicts_rows_whose_copies_it_has_not_seen() -> None:
@@ -238,9 +238,9 @@ def test_a_forest_predicts_rows_whose_copies_it_has_not_seen() -> None:
     examples = label_rows(rows, given, np.arange(2), seed=0)
     known = SoftRows(examples.rows, examples.labels, examples.weight)
     for forest in (Forest(leaf=1, groups=examples.groups), Forest(leaf=1)):
-        told = forest.held_out(known, examples.cuts[0])[0]
+        predicted = forest.held_out(known, examples.cuts[0])[0]
         order = np.concatenate([part.validation for part in examples.cuts[0]])
-        right = np.mean(told.argmax(axis=1) == examples.given[order])
+        right = np.mean(predicted.argmax(axis=1) == examples.given[order])
         assert right < 0.6 if forest.groups is not None else right > 0.8
 
 
@@ -249,10 +249,10 @@ def test_a_kernel_predicts_a_part_as_one_that_is_trained_without_it(noisy_blobs:
     examples = label_rows(features, noisy, np.arange(3), seed=0)
     known = SoftRows(examples.rows, examples.labels, examples.weight)
     part = examples.cuts[0][0]
-    told = Kernel().held_out(known, [part])
+    predicted = Kernel().held_out(known, [part])
     alone = Kernel().fit(known.take(part.train)).predict(known.rows[part.validation])
-    assert abs(told - alone).max() < 0.05
-    assert abs(told - alone).mean() < 0.005
+    assert abs(predicted - alone).max() < 0.05
+    assert abs(predicted - alone).mean() < 0.005
 
 
 def test_weights_of_classes_count(noisy_blobs: Arrays) -> None:
@@ -284,15 +284,19 @@ def test_what_cannot_be_used_is_refused(noisy_blobs: Arrays) -> None:
 def test_a_blend_has_the_weights_that_predict_labels_best() -> None:
     given, even = np.zeros(400, np.int64), np.full(400, 1 / 400)
 
-    def told(first: float, last: float) -> committee.Told:
+    def held(first: float, last: float) -> committee.OutOfSample:
         chance = np.repeat([first, last], 200)
-        return committee.Told(np.column_stack([chance, 1 - chance]), 1.0, 0.0, 0.0)
+        return committee.OutOfSample(np.column_stack([chance, 1 - chance]), 1.0, 0.0, 0.0)
 
-    one_each = {(0, 0): told(0.9, 0.3), (1, 0): told(0.3, 0.9), (2, 0): told(0.2, 0.2)}
+    one_each = {
+        (0, 0): held(0.9, 0.3),
+        (1, 0): held(0.3, 0.9),
+        (2, 0): held(0.2, 0.2),
+    }
     weights = committee._blend(one_each, given, even)
     assert weights == pytest.approx({(0, 0): 0.5, (1, 0): 0.5}, abs=0.01)
-    better = {(0, 0): told(0.8, 0.8), (0, 1): told(0.5, 0.5), (1, 0): told(0.9, 0.1)}
+    better = {(0, 0): held(0.8, 0.8), (0, 1): held(0.5, 0.5), (1, 0): held(0.9, 0.1)}
     assert committee._blend(better, given, even)[0, 0] > 0.9
     # However many there are, someone is left.
-    many = {(number, 0): told(0.6, 0.6) for number in range(30)}
+    many = {(number, 0): held(0.6, 0.6) for number in range(30)}
     assert sum(committee._blend(many, given, even).values()) == pytest.approx(1)

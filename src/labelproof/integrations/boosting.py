@@ -96,9 +96,9 @@ def boosting_objective(
     def objective(
         labels: ArrayLike, scores: ArrayLike, weight: ArrayLike | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        told, given = np.asarray(scores, np.float64), np.asarray(labels)
-        single = told.ndim == 1 or told.shape[1] == 1
-        table = np.column_stack([np.zeros(len(given)), told.ravel()]) if single else told
+        raw, given = np.asarray(scores, np.float64), np.asarray(labels)
+        single = raw.ndim == 1 or raw.shape[1] == 1
+        table = np.column_stack([np.zeros(len(given)), raw.ravel()]) if single else raw
         gradient, hessian = differentiate(loss, table, given)
         # Sharpening has no second derivative where all scores are 0, as before the first tree.
         hessian = np.where(hessian > floor, hessian, floor)
@@ -107,7 +107,7 @@ def boosting_objective(
             gradient, hessian = gradient * share, hessian * share
         if not single:
             return gradient, hessian
-        return gradient[:, 1].reshape(told.shape), hessian[:, 1].reshape(told.shape)
+        return gradient[:, 1].reshape(raw.shape), hessian[:, 1].reshape(raw.shape)
 
     return objective
 

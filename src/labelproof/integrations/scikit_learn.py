@@ -290,8 +290,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         self._forget()
         self.classes_, self._form, self._model = admitted.classes, admitted.form, model
         self.candidates_ = model.scores
-        told, became = model.held_out, examples.became
-        self.out_of_sample_proba_ = told if became is None else told[became]
+        held_out, became = model.held_out, examples.became
+        self.out_of_sample_proba_ = held_out if became is None else held_out[became]
         self.estimator_ = [trained for member in model.members for trained in member.fitted]
         self.noise_rate_ = model.noise.noise_rate
         self.transition_matrix_ = model.noise.transition

@@ -77,9 +77,9 @@ class Blend(_OfTensors):
                 if isinstance(member, _Trees) and not member.fits(len(self.mean)):
                     raise ValueError("a node of a tree leads nowhere")
             # Whatever else does not fit shows here, and not when the first rows come.
-            told = self(torch.zeros(1, len(self.mean)))
-            if told.shape != (1, classes) or not told.isfinite().all():
-                raise ValueError(f"it gives {told.tolist()}")
+            found = self(torch.zeros(1, len(self.mean)))
+            if found.shape != (1, classes) or not found.isfinite().all():
+                raise ValueError(f"it gives {found.tolist()}")
         except (KeyError, IndexError, TypeError, RuntimeError, ValueError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise ValueError(f"the tensors are not those of a blend ({first})") from None
@@ -89,15 +89,15 @@ class Blend(_OfTensors):
         """The logarithms of the probabilities of true classes, `(N, C)`, of rows as they are."""
         wide = rows.double()
         ready = ((wide - self.mean) / self.std).clamp(-FARTHEST, FARTHEST)
-        told = torch.cat([_as_probabilities(member(rows, ready)) for member in self.members])
-        calibrated = _calibrate(told, self.temperatures[:, None, None])
+        tables = torch.cat([_as_probabilities(member(rows, ready)) for member in self.members])
+        calibrated = _calibrate(tables, self.temperatures[:, None, None])
         mean = (self.weights[:, None, None] * calibrated).sum(dim=0)
         if self.mixed:
             mean = take_back(mean, self.mixing)
         return _calibrate(mean / self.prior, self.temperature).log().float()
 
 
-def take_back(told: Tensor, mixing: Tensor) -> Tensor:
+def take_back(predicted: Tensor, mixing: Tensor) -> Tensor:
     r"""The probabilities of true classes behind those of given labels, `(N, C)`.
 
     A row of `mixing` says how a true class is labelled. By expectation maximisation, since
@@ -107,9 +107,9 @@ def take_back(told: Tensor, mixing: Tensor) -> Tensor:
     >>> take_back(torch.tensor([[0.56, 0.44]]), mixing).round(decimals=2)
     tensor([[0.8000, 0.2000]])
     """
-    found = told
+    found = predicted
     for _ in range(_TAKEN_BACK):
-        found = found * ((told / (found @ mixing).clamp(min=1e-12)) @ mixing.T)
+        found = found * ((predicted / (found @ mixing).clamp(min=1e-12)) @ mixing.T)
     return found
 
 
@@ -179,7 +179,7 @@ class _Trees(_Member):
 
     `feature` and `threshold` part a node's rows into those of the nodes `left`, up to the
     threshold, and `right`; a leaf leads to itself. `roots` are the first nodes of the trees, and
-    `value` is what a leaf says.
+    `value` is the output of a leaf.
     """
 
     names = ("feature", "threshold", "left", "right", "roots", "value")
@@ -229,8 +229,8 @@ class _Boosting(_Trees):
 
     @override
     def forward(self, rows: Tensor, ready: Tensor) -> Tensor:
-        said = self.value[self.leaves(rows)].reshape(rows.shape[0], -1, len(self.baseline))
-        scores = self.baseline + said.cumsum(dim=1)[:, self.stages.long() - 1].transpose(0, 1)
+        leaves = self.value[self.leaves(rows)].reshape(rows.shape[0], -1, len(self.baseline))
+        scores = self.baseline + leaves.cumsum(dim=1)[:, self.stages.long() - 1].transpose(0, 1)
         if len(self.baseline) == 1:
             scores = torch.cat([torch.zeros_like(scores), scores], dim=-1)
         return scores.softmax(dim=-1) @ self.spread

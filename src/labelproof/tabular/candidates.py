@@ -73,7 +73,7 @@ class Candidate:
     Attributes:
         seed: Of its draws.
         n_jobs: How many trees or folds to train at a time.
-        folded: Whether what it says of rows that it was not trained on depends on how they are cut.
+        folded: Whether its out-of-sample predictions depend on how the rows are cut into folds.
     """
 
     folded: ClassVar[bool] = True
@@ -88,39 +88,41 @@ class Candidate:
         """Of the variants."""
         raise NotImplementedError
 
-    def fit(self, known: SoftRows, chosen: Sequence[int] | None = None) -> Self:
+    def fit(self, examples: SoftRows, chosen: Sequence[int] | None = None) -> Self:
         """Train the chosen variants, or all of them."""
-        self.statistics = row_statistics(known.rows, known.weight)
-        self.classes = known.labels.shape[1]
-        self.fitted = list(self._train(known, chosen or range(len(self.names))))
+        self.statistics = row_statistics(examples.rows, examples.weight)
+        self.classes = examples.labels.shape[1]
+        self.fitted = list(self._train(examples, chosen or range(len(self.names))))
         return self
 
     def predict(self, rows: Floats) -> Floats:
         """The probabilities by each fitted variant, `(V, N, C)`."""
-        return np.stack([as_probabilities(self._ask(model, rows)) for model in self.fitted])
+        return np.stack([as_probabilities(self._predict(model, rows)) for model in self.fitted])
 
-    def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
+    def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
         """The probabilities of rows that were not trained on, `(V, M, C)`, part after part."""
-        found: Any = Parallel(self.n_jobs)(delayed(self._told)(known, part) for part in parts)
+        found: Any = Parallel(self.n_jobs)(
+            delayed(self._predict_part)(examples, part) for part in parts
+        )
         return np.concatenate(found, axis=1)
 
-    def _told(self, known: SoftRows, part: Holdout) -> Floats:
-        """What one that is trained without a part says of it."""
-        return replace(self).fit(known.take(part.train)).predict(known.rows[part.validation])
+    def _predict_part(self, examples: SoftRows, part: Holdout) -> Floats:
+        """Predictions of a part by a copy that is trained on the rest."""
+        return replace(self).fit(examples.take(part.train)).predict(examples.rows[part.validation])
 
-    def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
+    def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         raise NotImplementedError
 
-    def _ask(self, model: Any, rows: Floats) -> Floats:
+    def _predict(self, model: Any, rows: Floats) -> Floats:
         raise NotImplementedError
 
     def _standardized(self, rows: Floats) -> Floats:
         mean, std = self.statistics
         return np.clip((rows - mean) / std, -FARTHEST, FARTHEST)
 
-    def _classify(self, model: Any, known: SoftRows) -> Any:
+    def _classify(self, model: Any, examples: SoftRows) -> Any:
         """Train a classifier on a copy of each row for every class it may be of."""
-        rows, labels, weight = known
+        rows, labels, weight = examples
         row, label = np.nonzero(labels > _NEGLIGIBLE)
         if len(np.unique(label)) < 2:
             model = DummyClassifier()
@@ -131,10 +133,10 @@ class Candidate:
             warnings.simplefilter("ignore", ConvergenceWarning)
             return model.fit(rows[row], label, **{name: labels[row, label] * weight[row]})
 
-    def _spread(self, model: Any, told: Any) -> Floats:
-        """What a classifier says, with a column for every class."""
-        table = np.zeros((len(told), self.classes))
-        table[:, model.classes_] = told
+    def _spread(self, model: Any, predicted: Any) -> Floats:
+        """The probabilities of a classifier, with a column for every class."""
+        table = np.zeros((len(predicted), self.classes))
+        table[:, model.classes_] = predicted
         return table
 
 
@@ -149,8 +151,8 @@ class Linear(Candidate):
         """One for each strength."""
         return tuple(f"linear (C={strength:g})" for strength in self.strengths)
 
-    def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
-        ready = known._replace(rows=self._standardized(known.rows))
+    def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
+        ready = examples._replace(rows=self._standardized(examples.rows))
         # Newton's steps are few, but each solves equations of as many unknowns as coefficients.
         few = self.classes * ready.rows.shape[1] <= _FEW_COEFFICIENTS
         solver = "newton-cholesky" if few else "lbfgs"
@@ -158,7 +160,7 @@ class Linear(Candidate):
             model = LogisticRegression(C=self.strengths[index], max_iter=200, solver=solver)
             yield self._classify(model, ready)
 
-    def _ask(self, model: Any, rows: Floats) -> Floats:
+    def _predict(self, model: Any, rows: Floats) -> Floats:
         return self._spread(model, model.predict_proba(self._standardized(rows)))
 
 
@@ -180,26 +182,28 @@ class Kernel(Candidate):
         """One for each ridge."""
         return tuple(f"kernel {self.sharpness:g} (ridge={ridge:g})" for ridge in self.ridges)
 
-    def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
+    def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
         """From one Gram matrix of all rows, less what each part adds to it.
 
         Landmarks have no labels, so rows of the part may be among them.
         """
-        self.statistics = row_statistics(known.rows, known.weight)
-        features, penalty = self._place(known.rows)
-        whole = _normal_equations(features, known)
-        told = []
+        self.statistics = row_statistics(examples.rows, examples.weight)
+        features, penalty = self._place(examples.rows)
+        whole = _normal_equations(features, examples)
+        predicted = []
         for part in parts:
             out = part.validation
-            gram, target = _normal_equations(features[out], known.take(out))
+            gram, target = _normal_equations(features[out], examples.take(out))
             rest = whole[0] - gram, whole[1] - target
             solved = self._solve(*rest, penalty, len(part.train), range(len(self.ridges)))
-            told.append([as_probabilities(features[out] @ each) for each in solved])
-        return np.concatenate(told, axis=1)
+            predicted.append([as_probabilities(features[out] @ each) for each in solved])
+        return np.concatenate(predicted, axis=1)
 
-    def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
-        features, penalty = self._place(known.rows)
-        yield from self._solve(*_normal_equations(features, known), penalty, len(features), chosen)
+    def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
+        features, penalty = self._place(examples.rows)
+        yield from self._solve(
+            *_normal_equations(features, examples), penalty, len(features), chosen
+        )
 
     def _place(self, rows: Floats) -> tuple[Floats, Floats]:
         """Choose landmarks; the features of all rows and what a ridge is multiplied by."""
@@ -221,7 +225,7 @@ class Kernel(Candidate):
             ridged = gram + self.ridges[index] * penalty + trace
             yield cho_solve(cho_factor(ridged, overwrite_a=True), target)
 
-    def _ask(self, model: Any, rows: Floats) -> Floats:
+    def _predict(self, model: Any, rows: Floats) -> Floats:
         return self._features(rows) @ model
 
     def _features(self, rows: Floats) -> Floats:
@@ -231,10 +235,10 @@ class Kernel(Candidate):
         return np.column_stack([near, ready, np.ones(len(ready))])
 
 
-def _normal_equations(features: Floats, known: SoftRows) -> tuple[Floats, Floats]:
+def _normal_equations(features: Floats, examples: SoftRows) -> tuple[Floats, Floats]:
     """Both sides of the equations of least squares."""
-    weighed = (features * known.weight[:, None]).T
-    return weighed @ features, weighed @ known.labels
+    weighed = (features * examples.weight[:, None]).T
+    return weighed @ features, weighed @ examples.labels
 
 
 @dataclass
@@ -259,31 +263,31 @@ class Forest(Candidate):
         """A single one."""
         return (f"{'extra trees' if self.extra else 'forest'} (leaf={self.leaf})",)
 
-    def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
+    def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
         """By the trees that have seen none of a row's group, or by folds where groups are large."""
         if self.groups is not None and np.bincount(self.groups).max() > _LARGEST_GROUP:
-            return self._by_folds(known, parts)
-        forest, told = self._out_of_bag(known)
-        self._whole = known, forest
-        return told[np.concatenate([part.validation for part in parts])][None]
+            return self._by_folds(examples, parts)
+        forest, predicted = self._out_of_bag(examples)
+        self._whole = examples, forest
+        return predicted[np.concatenate([part.validation for part in parts])][None]
 
-    def _by_folds(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
+    def _by_folds(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
         smaller = replace(self, of_fold=True)
         # One after another: the trees of each are trained at a time.
-        return np.concatenate([smaller._told(known, part) for part in parts], axis=1)
+        return np.concatenate([smaller._predict_part(examples, part) for part in parts], axis=1)
 
-    def _out_of_bag(self, known: SoftRows) -> tuple[Any, Floats]:
+    def _out_of_bag(self, examples: SoftRows) -> tuple[Any, Floats]:
         """A forest, and what the trees that have seen none of a row's group say of it."""
-        forest = self._make().fit(*known)
-        rows, told = known.rows.astype(np.float32), np.zeros_like(known.labels)
+        forest = self._make().fit(*examples)
+        rows, predicted = examples.rows.astype(np.float32), np.zeros_like(examples.labels)
         groups = np.arange(len(rows)) if self.groups is None else self.groups
         for tree, drawn in zip(forest.estimators_, forest.estimators_samples_, strict=True):
             seen = np.zeros(groups.max() + 1, np.bool_)
             seen[groups[drawn]] = True
             out = np.flatnonzero(~seen[groups])
-            told[out] += tree.predict(rows[out]).reshape(len(out), -1)
-        told[told.sum(axis=1) == 0] = 1.0  # no tree has left it out
-        return forest, as_probabilities(told / told.sum(axis=1, keepdims=True))
+            predicted[out] += tree.predict(rows[out]).reshape(len(out), -1)
+        predicted[predicted.sum(axis=1) == 0] = 1.0  # no tree has left it out
+        return forest, as_probabilities(predicted / predicted.sum(axis=1, keepdims=True))
 
     def _make(self) -> Any:
         make: Any = ExtraTreesRegressor if self.extra else RandomForestRegressor
@@ -296,14 +300,14 @@ class Forest(Candidate):
             n_jobs=self.n_jobs,
         )
 
-    def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
+    def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         whole, self._whole = self._whole, None
-        if whole is not None and all(a is b for a, b in zip(whole[0], known, strict=True)):
+        if whole is not None and all(a is b for a, b in zip(whole[0], examples, strict=True)):
             yield whole[1]  # it was trained on all rows already
         else:
-            yield self._make().fit(*known)
+            yield self._make().fit(*examples)
 
-    def _ask(self, model: Any, rows: Floats) -> Floats:
+    def _predict(self, model: Any, rows: Floats) -> Floats:
         return model.predict(rows).reshape(len(rows), -1)
 
 
@@ -319,17 +323,17 @@ class Confirmed(Forest):
         """A single one."""
         return (f"forest of confirmed labels (leaf={self.leaf})",)
 
-    def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
+    def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
         """By folds, whose labels neither step has seen."""
-        return self._by_folds(known, parts)
+        return self._by_folds(examples, parts)
 
-    def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
-        told = self._out_of_bag(known)[1]
-        given = known.labels.argmax(axis=1)
+    def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
+        predicted = self._out_of_bag(examples)[1]
+        given = examples.labels.argmax(axis=1)
         # Beside how frequent each class is, or rare classes would never be confirmed.
-        kept = (told / known.labels.mean(axis=0).clip(1e-6)).argmax(axis=1) == given
+        kept = (predicted / examples.labels.mean(axis=0).clip(1e-6)).argmax(axis=1) == given
         lost = np.setdiff1d(given, given[kept])
-        yield self._make().fit(*known.take(np.flatnonzero(kept | np.isin(given, lost))))
+        yield self._make().fit(*examples.take(np.flatnonzero(kept | np.isin(given, lost))))
 
 
 @dataclass
@@ -344,7 +348,7 @@ class Boosting(Candidate):
         """One for each stage."""
         return tuple(f"boosting ({stage} rounds)" for stage in self.stages)
 
-    def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
+    def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         make: Any = HistGradientBoostingClassifier
         model = make(
             max_iter=self.stages[max(chosen)],
@@ -354,17 +358,19 @@ class Boosting(Candidate):
             random_state=self.seed,
         )
         self.chosen = [self.stages[index] for index in chosen]
-        yield self._classify(model, known)
+        yield self._classify(model, examples)
 
     def predict(self, rows: Floats) -> Floats:
         """By each chosen stage."""
         (model,) = self.fitted
         if isinstance(model, DummyClassifier):
-            told = dict.fromkeys(self.chosen, self._spread(model, model.predict_proba(rows)))
+            predicted = dict.fromkeys(self.chosen, self._spread(model, model.predict_proba(rows)))
         else:
             staged = enumerate(model.staged_predict_proba(rows), 1)
-            told = {at: self._spread(model, table) for at, table in staged if at in self.chosen}
-        return np.stack([as_probabilities(told[stage]) for stage in self.chosen])
+            predicted = {
+                at: self._spread(model, table) for at, table in staged if at in self.chosen
+            }
+        return np.stack([as_probabilities(predicted[stage]) for stage in self.chosen])
 
 
 @dataclass
@@ -388,32 +394,32 @@ class Network(Candidate):
         """A single one."""
         return (f"network ({self.loss})",)
 
-    def held_out(self, known: SoftRows, parts: Sequence[Holdout]) -> Floats:
+    def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
         """By networks that are trained on all folds at once."""
-        self.statistics = row_statistics(known.rows, known.weight)
-        masks = np.zeros((len(parts), len(known.rows)))
+        self.statistics = row_statistics(examples.rows, examples.weight)
+        masks = np.zeros((len(parts), len(examples.rows)))
         for mask, part in zip(masks, parts, strict=True):
             mask[part.train] = 1.0
-        layers = self._descend(known._replace(weight=masks * known.weight))
-        ready = self._standardized(known.rows)
-        told = [
+        layers = self._descend(examples._replace(weight=masks * examples.weight))
+        ready = self._standardized(examples.rows)
+        predicted = [
             _forward([(w[fold], b[fold]) for w, b in layers], ready[part.validation])
             for fold, part in enumerate(parts)
         ]
-        return as_probabilities(np.concatenate(told))[None]
+        return as_probabilities(np.concatenate(predicted))[None]
 
-    def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
-        yield self._descend(known._replace(weight=np.tile(known.weight, (self.copies, 1))))
+    def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
+        yield self._descend(examples._replace(weight=np.tile(examples.weight, (self.copies, 1))))
 
-    def _ask(self, model: Any, rows: Floats) -> Floats:
+    def _predict(self, model: Any, rows: Floats) -> Floats:
         ready = self._standardized(rows)
         copies = range(len(model[0][0]))
-        told = [_forward([(w[copy], b[copy]) for w, b in model], ready) for copy in copies]
-        return np.mean(told, axis=0)
+        predicted = [_forward([(w[copy], b[copy]) for w, b in model], ready) for copy in copies]
+        return np.mean(predicted, axis=0)
 
-    def _descend(self, known: SoftRows) -> list[tuple[Floats, Floats]]:
+    def _descend(self, examples: SoftRows) -> list[tuple[Floats, Floats]]:
         """Weights and biases of each layer, of as many networks as `weight` has rows."""
-        rows, labels, weight = known
+        rows, labels, weight = examples
         generator = torch.Generator().manual_seed(self.seed)
         count, total, classes = len(weight), len(rows), labels.shape[1]
         inputs = torch.from_numpy(self._standardized(rows).astype(np.float32))
@@ -472,16 +478,16 @@ class Given(Candidate):
         """That of its class."""
         return (type(_last_step(self.estimator)).__name__,)
 
-    def _train(self, known: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
+    def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         copy: Any = clone(self.estimator)
         left_open = {
             name: self.seed
             for name, value in copy.get_params(deep=True).items()
             if value is None and (name == "random_state" or name.endswith("__random_state"))
         }
-        yield self._classify(copy.set_params(**left_open), known)
+        yield self._classify(copy.set_params(**left_open), examples)
 
-    def _ask(self, model: Any, rows: Floats) -> Floats:
+    def _predict(self, model: Any, rows: Floats) -> Floats:
         return self._spread(model, model.predict_proba(rows))
 
 

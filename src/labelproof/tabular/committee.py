@@ -22,7 +22,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -110,8 +110,8 @@ class Committee:
     def predict_proba(self, rows: NDArray[Any]) -> Floats:
         """The probability of each true class, `(N, C)`."""
         wide = rows.astype(np.float64)
-        told = (table for member in self.members for table in member.predict(wide))
-        calibrated = map(calibrate, told, self.temperatures)
+        tables = (table for member in self.members for table in member.predict(wide))
+        calibrated = map(calibrate, tables, self.temperatures)
         mean = sum(weight * each for weight, each in zip(self.weights, calibrated, strict=True))
         true = take_back(torch.from_numpy(mean), torch.from_numpy(self.mixing)).numpy()
         return calibrate(true / self.prior, self.temperature)
@@ -191,12 +191,12 @@ def fit_committee(
             return _trust(candidates, examples)
         if len(candidates) == 1:  # nothing is chosen, and the user's classifier may be slow
             examples = replace(examples, cuts=examples.cuts[:1])
-        told = _compare(candidates, examples, verbose=verbose)
-        return _keep(candidates, examples, told)
+        compared = _compare(candidates, examples, verbose=verbose)
+        return _keep(candidates, examples, compared)
 
 
-class Told(NamedTuple):
-    """What a variant says of rows that it was not trained on."""
+class OutOfSample(NamedTuple):
+    """The out-of-sample predictions of a variant."""
 
     table: Floats
     """Probabilities of the given labels, calibrated, `(N, C)`."""
@@ -208,52 +208,51 @@ class Told(NamedTuple):
     """The share of the given labels that it predicts."""
 
 
-def _compare(
-    candidates: Sequence[Candidate], examples: LabelledRows, *, verbose: bool
-) -> dict[tuple[int, int], Told]:
-    """What each variant says, by the numbers of the candidate and of its variant."""
-    told: dict[tuple[int, int], Told] = {}
+Compared: TypeAlias = "dict[tuple[int, int], OutOfSample]"
+"""The predictions of each variant, by the numbers of the candidate and of its variant."""
+
+
+def _compare(candidates: Sequence[Candidate], examples: LabelledRows, *, verbose: bool) -> Compared:
+    compared: Compared = {}
     for number, candidate in enumerate(candidates):
         started = time.perf_counter()
         held, share = examples.held_labels, examples.held_share
-        if told and not _is_worth_it(candidate, examples, told):
+        if compared and not _is_worth_it(candidate, examples, compared):
             continue
         found = _held_out(candidate, examples, examples.labels)
         for variant, table in enumerate(found):
-            told[number, variant] = _calibrate_to_labels(table, held, share)
+            compared[number, variant] = _calibrate_to_labels(table, held, share)
         if verbose:
-            seconds, best = time.perf_counter() - started, min(each.loss for each in told.values())
+            seconds = time.perf_counter() - started
+            best = min(each.loss for each in compared.values())
             print(f"{candidate.names[0]}: best log loss {best:.4f}, {seconds:.1f} s", flush=True)
-    return told
+    return compared
 
 
-def _is_worth_it(
-    candidate: Candidate, examples: LabelledRows, told: dict[tuple[int, int], Told]
-) -> bool:
-    """Whether to train a candidate, by what the cheaper ones before it have told."""
+def _is_worth_it(candidate: Candidate, examples: LabelledRows, compared: Compared) -> bool:
+    """Whether to train a candidate, given the predictions of the cheaper ones before it."""
     if isinstance(candidate, Boosting):
-        return _try(candidate, examples, told)
+        return _try(candidate, examples, compared)
     if isinstance(candidate, Confirmed):
-        return max(each.agreement for each in told.values()) <= _PREDICTED
+        return max(each.agreement for each in compared.values()) <= _PREDICTED
     return True
 
 
-def _keep(
-    candidates: Sequence[Candidate], examples: LabelledRows, told: dict[tuple[int, int], Told]
-) -> Committee:
+def _keep(candidates: Sequence[Candidate], examples: LabelledRows, compared: Compared) -> Committee:
     given, held, share = examples.given, examples.held_labels, examples.held_share
-    weights = _blend(told, held, share)
-    said = np.sum([weight * told[key].table for key, weight in weights.items()], axis=0)
-    mean = _over_cuts(said, examples)
+    weights = _blend(compared, held, share)
+    blended = np.sum([weight * compared[key].table for key, weight in weights.items()], axis=0)
+    mean = _over_cuts(blended, examples)
     noise = fit_noise_model(np.log(mean), given)
     labels, temperature, prior = examples.labels, noise.temperature, _border(mean, given)
-    temperatures, mixing = np.array([told[key].temperature for key in weights]), np.eye(len(prior))
+    temperatures = np.array([compared[key].temperature for key in weights])
+    mixing = np.eye(len(prior))
     samples = Groups(np.log(mean).astype(np.float32), given)
     read = correct_by_anchors(samples, noise)
-    if len(told) > 1 and _goes_one_way(samples):
+    if len(compared) > 1 and _goes_one_way(samples):
         noise, mixing, prior, temperature = read, read.transition, np.ones_like(prior), 1.0
-    if len(told) == 1:
-        best = said
+    if len(compared) == 1:
+        best = blended
         # A classifier may doubt by itself, or have learned the noise. Predictions and labels cannot
         # tell these apart; which soft labels predict held-out labels better can.
         for model in [noise] if read.correction is None else [noise, read]:
@@ -263,9 +262,9 @@ def _keep(
                 best, labels, noise, temperatures = again, posterior, model, np.ones(1)
         best = _over_cuts(best, examples)
         temperature, prior = fit_noise_model(np.log(best), given).temperature, _border(best, given)
-    known = _weigh(labels, examples)
+    weighed = _weigh(labels, examples)
     members = [
-        candidate.fit(known, [variant for who, variant in weights if who == number])
+        candidate.fit(weighed, [variant for who, variant in weights if who == number])
         for number, candidate in enumerate(candidates)
         if any(who == number for who, _ in weights)
     ]
@@ -275,7 +274,7 @@ def _keep(
             "agreement": each.agreement,
             "weight": float(weights.get((number, variant), 0.0)),
         }
-        for (number, variant), each in told.items()
+        for (number, variant), each in compared.items()
     }
     shares, out_of_sample = np.array(list(weights.values())), mean.astype(np.float32)
     return Committee(
@@ -291,8 +290,8 @@ def _goes_one_way(samples: Groups) -> bool:
 
 def _trust(candidates: Sequence[Candidate], examples: LabelledRows) -> Committee:
     """Rows are too few to hold some out: all labels are taken to be right, all candidates kept."""
-    known = _weigh(examples.labels, examples)
-    members = [candidate.fit(known, [0]) for candidate in candidates]
+    weighed = _weigh(examples.labels, examples)
+    members = [candidate.fit(weighed, [0]) for candidate in candidates]
     even, prior = np.ones(len(members)), np.ones(len(examples.class_weight))
     right = np.diag(prior)
     noise = NoiseModel(right, 1.0, 0.0, np.diag(examples.labels.mean(axis=0)))
@@ -301,23 +300,23 @@ def _trust(candidates: Sequence[Candidate], examples: LabelledRows) -> Committee
 
 
 def _held_out(candidate: Candidate, examples: LabelledRows, labels: Floats) -> Floats:
-    """What each variant says of rows that it was trained without, `(V, cuts * N, C)`."""
+    """The out-of-sample predictions of each variant, `(V, cuts * N, C)`."""
     tables = []
     for parts in examples.cuts if candidate.folded else examples.cuts[:1]:
         found = candidate.held_out(SoftRows(examples.rows, labels, examples.weight), parts)
-        told = np.empty_like(found)
-        told[:, np.concatenate([part.validation for part in parts])] = found
-        tables.append(told)
+        table = np.empty_like(found)
+        table[:, np.concatenate([part.validation for part in parts])] = found
+        tables.append(table)
     repeats = len(examples.cuts) // len(tables)
     return np.concatenate(tables * repeats, axis=1)
 
 
-def _over_cuts(told: Floats, examples: LabelledRows) -> Floats:
-    """The mean of what is said of each row, `(N, C)`."""
-    return told.reshape(len(examples.cuts), len(examples.rows), -1).mean(axis=0)
+def _over_cuts(predicted: Floats, examples: LabelledRows) -> Floats:
+    """The mean prediction of each row, `(N, C)`."""
+    return predicted.reshape(len(examples.cuts), len(examples.rows), -1).mean(axis=0)
 
 
-def _try(candidate: Boosting, examples: LabelledRows, told: dict[tuple[int, int], Told]) -> bool:
+def _try(candidate: Boosting, examples: LabelledRows, compared: Compared) -> bool:
     """Whether a candidate is worth its cost by the first fold, which also chooses its stage."""
     part = examples.cuts[0][0]
     given = examples.given[part.validation]
@@ -325,14 +324,14 @@ def _try(candidate: Boosting, examples: LabelledRows, told: dict[tuple[int, int]
     found = candidate.held_out(SoftRows(examples.rows, examples.labels, examples.weight), [part])
     losses = [_calibrate_to_labels(table, given, share).loss for table in found]
     candidate.stages = (candidate.stages[int(np.argmin(losses))],)
-    # What is told of the first cut comes first.
-    best = min(_log_loss(each.table[part.validation], given, share) for each in told.values())
+    # Predictions of the first cut come first.
+    best = min(_log_loss(each.table[part.validation], given, share) for each in compared.values())
     # What is learned is how far the log loss is below that of the classes' frequencies.
     blank = -float(np.log(np.bincount(given)[given] / len(given)).mean())
     return blank - min(losses) >= _HOPELESS * (blank - best)
 
 
-def _calibrate_to_labels(table: Floats, given: NDArray[np.int64], share: Floats) -> Told:
+def _calibrate_to_labels(table: Floats, given: NDArray[np.int64], share: Floats) -> OutOfSample:
     """Probabilities at the temperature that predicts the given labels best."""
     found = minimize_scalar(
         lambda heat: _log_loss(calibrate(table, np.exp(heat)), given, share),
@@ -342,7 +341,7 @@ def _calibrate_to_labels(table: Floats, given: NDArray[np.int64], share: Floats)
     temperature = float(np.exp(found.x))
     calibrated = calibrate(table, temperature)
     agreement = _agreement(calibrated, given, share)
-    return Told(calibrated, temperature, float(found.fun), agreement)
+    return OutOfSample(calibrated, temperature, float(found.fun), agreement)
 
 
 def calibrate(table: Floats, temperature: float) -> Floats:
@@ -365,31 +364,31 @@ def _agreement(table: Floats, given: NDArray[np.int64], share: Floats) -> float:
 
 
 def _blend(
-    told: dict[tuple[int, int], Told], given: NDArray[np.int64], share: Floats
+    compared: Compared, given: NDArray[np.int64], share: Floats
 ) -> dict[tuple[int, int], float]:
     """The weight of each variant in the blend, by expectation maximisation.
 
     It begins with equal weights and ends early: few labels say little about which is best.
     """
     # Of each variant the probability of the given label is all that its log loss needs.
-    chances = np.stack([each.table[np.arange(len(given)), given] for each in told.values()])
+    chances = np.stack([each.table[np.arange(len(given)), given] for each in compared.values()])
     weights = np.full(len(chances), 1 / len(chances))
     for _ in range(_STEPS):
         weights *= chances @ (share / (weights @ chances))
     weights[weights < min(_NEGLIGIBLE, weights.max())] = 0.0
     weights /= weights.sum()
-    return {key: float(weight) for key, weight in zip(told, weights, strict=True) if weight}
+    return {key: float(weight) for key, weight in zip(compared, weights, strict=True) if weight}
 
 
-def _border(told: Floats, given: NDArray[np.int64]) -> Floats:
+def _border(predicted: Floats, given: NDArray[np.int64]) -> Floats:
     """What to divide probabilities of given labels by, so that true classes part at one half.
 
     Where one of two classes is mislabelled more often than the other, given labels are even beyond
     the border of the true classes. A step over the log odds that explains the given labels as well
     as any, to within a log-likelihood of `_AS_WELL`, may lie between the classes. The border is
     moved halfway to the nearest of these steps, and stays where they lie on both sides of it: much
-    noise in few rows says little of where the classes part.
-    More than two classes are left as they are: the noise of each pair is known too badly.
+    noise in few rows says little about the border.
+    With more than two classes nothing is moved: the noise of a pair is known too inaccurately.
 
     >>> odds = np.linspace(-3, 3, 1001)
     >>> table = np.column_stack([1 / (1 + np.exp(odds)), 1 / (1 + np.exp(-odds))])
@@ -399,9 +398,9 @@ def _border(told: Floats, given: NDArray[np.int64]) -> Floats:
     >>> _border(table, np.arange(1001) % 2)
     array([1., 1.])
     """
-    if told.shape[1] != 2:
-        return np.ones(told.shape[1])
-    odds = np.log(told[:, 1] / told[:, 0])
+    if predicted.shape[1] != 2:
+        return np.ones(predicted.shape[1])
+    odds = np.log(predicted[:, 1] / predicted[:, 0])
     order = np.argsort(odds, kind="stable")
     count = len(order)
     margin = max(count // 20, 1)
@@ -421,13 +420,13 @@ def _step_likelihood(ones: NDArray[np.int64], of: NDArray[np.int64]) -> Floats:
     return xlogy(ones, ones / of) + xlogy(of - ones, 1 - ones / of)
 
 
-def _posterior(told: Floats, examples: LabelledRows, noise: NoiseModel) -> Floats:
+def _posterior(predicted: Floats, examples: LabelledRows, noise: NoiseModel) -> Floats:
     """How probable each class is to be the true one of each row, `(N, C)`."""
     given, labels = examples.given, examples.labels
-    word = calibrate(told, noise.temperature)
+    believed = calibrate(predicted, noise.temperature)
     if noise.correction is not None:
-        word = correct(word, noise.correction).astype(np.float64)
-    posterior = word * noise.transition[:, given].T
+        believed = correct(believed, noise.correction).astype(np.float64)
+    posterior = believed * noise.transition[:, given].T
     posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     rare = np.bincount(given, minlength=labels.shape[1])[given] < _FEWEST_OF_CLASS
     posterior[rare] = labels[rare]

@@ -99,8 +99,8 @@ def fit_blend(
     from labelproof.tabular.committee import choose_candidates, fit_committee
 
     committee = fit_committee(choose_candidates(rows, fast=True, seed=seed, n_jobs=None), rows)
-    told = committee.held_out if rows.became is None else committee.held_out[rows.became]
-    return committee, Predictions(np.log(told), examples.used, examples.given[examples.used])
+    held_out = committee.held_out if rows.became is None else committee.held_out[rows.became]
+    return committee, Predictions(np.log(held_out), examples.used, examples.given[examples.used])
 
 
 def train_blend(configuration: Configuration, dataset: Dataset, folder: Path) -> RunRecord:
@@ -115,8 +115,8 @@ def train_blend(configuration: Configuration, dataset: Dataset, folder: Path) ->
     mark = mark_data(configuration, examples)
     committee, predictions = fit_blend(examples, rows, seed=configuration.seed)
     tensors = committee_tensors(committee)
-    said = predictions.logits.argmax(axis=1)
-    metrics = {"validation_accuracy": 100 * float(np.mean(said == predictions.given))}
+    predicted = predictions.logits.argmax(axis=1)
+    metrics = {"validation_accuracy": 100 * float(np.mean(predicted == predictions.given))}
     arrays: dict[str, NDArray[Any]] = {
         "held": predictions.index,
         "held_logits": predictions.logits,
@@ -124,7 +124,7 @@ def train_blend(configuration: Configuration, dataset: Dataset, folder: Path) ->
     }
     if "test" in dataset.splits:
         test = dataset.test
-        arrays |= {"logits": _ask(Blend(tensors), test.array), "labels": test.labels}
+        arrays |= {"logits": _predict(Blend(tensors), test.array), "labels": test.labels}
         right = arrays["logits"].argmax(axis=1) == test.labels
         metrics["test_accuracy"] = 100 * float(right.mean())
     seconds = round(time.perf_counter() - started, 3)
@@ -146,7 +146,7 @@ def train_blend(configuration: Configuration, dataset: Dataset, folder: Path) ->
     return record
 
 
-def _ask(blend: Blend, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+def _predict(blend: Blend, rows: NDArray[np.float32]) -> NDArray[np.float32]:
     with torch.no_grad():
         parts = [
             blend(torch.from_numpy(rows[start : start + CHUNK]))
@@ -156,7 +156,7 @@ def _ask(blend: Blend, rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def read_held_out(run: TrainedNetwork) -> Predictions:
-    """What the classifiers of a blend said of rows that they were not trained on.
+    """The out-of-sample predictions of a blend.
 
     Raises:
         ValueError: The run's file of predictions is damaged or missing.
@@ -186,5 +186,5 @@ def name_blend(candidates: dict[str, dict[str, float]]) -> str:
     for name, scores in candidates.items():
         weights[name.partition(" ")[0]] += scores.get("weight", 0.0)
     order = sorted(weights, key=lambda name: -weights[name])
-    told = [f"{name} {weights[name]:.0%}" for name in order if weights[name] > 0]
-    return f"{BLEND} of {', '.join(told)}" if told else BLEND
+    shares = [f"{name} {weights[name]:.0%}" for name in order if weights[name] > 0]
+    return f"{BLEND} of {', '.join(shares)}" if shares else BLEND

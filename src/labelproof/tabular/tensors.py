@@ -33,8 +33,8 @@ def committee_tensors(committee: Committee) -> dict[str, Tensor]:
         >>> cuts = [folds(given, 5, seed=0)]
         >>> examples = LabelledRows(rows, given, np.ones(60), np.ones(2), cuts)
         >>> committee = fit_committee([Linear(), Forest()], examples)
-        >>> told = Blend(committee_tensors(committee))(torch.from_numpy(rows)).exp().numpy()
-        >>> np.allclose(told, committee.predict_proba(rows), atol=1e-6)
+        >>> found = Blend(committee_tensors(committee))(torch.from_numpy(rows)).exp().numpy()
+        >>> np.allclose(found, committee.predict_proba(rows), atol=1e-6)
         True
     """
     mean, std = committee.members[0].statistics
