@@ -232,7 +232,7 @@ def test_a_path_is_read_by_the_reader_of_its_kind(
         load_dataset("saved")
     for path in ("photos/cats", "table.tsv", "/nowhere", Path("photos")):
         with pytest.raises(FileNotFoundError, match="there is no such file or folder"):
-            load_dataset(path)
+            load_dataset(path, label="kind")
     (tmp_path / "data.doc").touch()
     with pytest.raises(ValueError, match=r"data\.doc: expected a folder or a file .*\.csv"):
         load_dataset(tmp_path / "data.doc")

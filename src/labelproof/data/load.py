@@ -148,7 +148,8 @@ def _load(source: TableSource, reading: Reading, on_error: OnError, features: bo
     known = is_known(name)
     if not known and path.is_file() and is_table(path):
         return _load_table(path, reading, on_error, features)
-    reading.refuse_columns(source)
+    if known or path.exists():
+        reading.refuse_columns(source)
     if known or not (path.exists() or path.suffix or path.name != name):
         return load_published(name, reading.root, on_error=on_error)
     if (path / "info" / "train_filelist_google.txt").exists():
