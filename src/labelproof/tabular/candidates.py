@@ -45,24 +45,24 @@ from labelproof.tabular.rows import row_statistics
 Floats = NDArray[np.float64]
 TREES = 100
 _TREES_OF_FOLD = 33
-"""Trees of a forest that holds a fold out: five of them cost less than two forests."""
+"""Trees of a forest for one held-out fold: five of these are faster than two full forests."""
 _NEGLIGIBLE = 0.01
-"""A probability below which a row is not repeated for a class."""
+"""Probability of a class up to which a row is not repeated for it."""
 _FEW_COEFFICIENTS = 100
-"""Coefficients up to which Newton's method is faster than a quasi-Newton one."""
+"""Number of coefficients up to which Newton's method is faster than a quasi-Newton one."""
 _LARGEST_GROUP = 3
-"""Rows of a group that one tree in twenty leaves out."""
+"""Rows of the largest group that one tree in twenty still leaves out whole."""
 
 
 class SoftRows(NamedTuple):
-    """Rows `(N, F)`, how probable each class is for each `(N, C)`, and how much each counts."""
+    """Rows `(N, F)`, the probability of each class `(N, C)`, and the weight of each row `(N)`."""
 
     rows: Floats
     labels: Floats
     weight: Floats
 
     def take(self, kept: NDArray[np.int64]) -> SoftRows:
-        """Some of them."""
+        """The rows at these indices."""
         return SoftRows(self.rows[kept], self.labels[kept], self.weight[kept])
 
 
@@ -71,8 +71,8 @@ class Candidate:
     """A kind of classifier in several variants.
 
     Attributes:
-        seed: Of its draws.
-        n_jobs: How many trees or folds to train at a time.
+        seed: Random seed.
+        n_jobs: Number of trees or folds to train in parallel.
         folded: Whether its out-of-sample predictions depend on how the rows are cut into folds.
     """
 
@@ -85,7 +85,7 @@ class Candidate:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the variants."""
+        """The names of the variants."""
         raise NotImplementedError
 
     def fit(self, examples: SoftRows, chosen: Sequence[int] | None = None) -> Self:
@@ -96,15 +96,15 @@ class Candidate:
         return self
 
     def predict(self, rows: Floats) -> Floats:
-        """The probabilities by each fitted variant, `(V, N, C)`."""
+        """The probabilities of each fitted variant, `(V, N, C)`."""
         return np.stack([as_probabilities(self._predict(model, rows)) for model in self.fitted])
 
     def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
-        """The probabilities of rows that were not trained on, `(V, M, C)`, part after part."""
-        found: Any = Parallel(self.n_jobs)(
+        """The out-of-sample probabilities of each variant, `(V, M, C)`, part after part."""
+        tables: Any = Parallel(self.n_jobs)(
             delayed(self._predict_part)(examples, part) for part in parts
         )
-        return np.concatenate(found, axis=1)
+        return np.concatenate(tables, axis=1)
 
     def _predict_part(self, examples: SoftRows, part: Holdout) -> Floats:
         """Predictions of a part by a copy that is trained on the rest."""
@@ -121,7 +121,7 @@ class Candidate:
         return np.clip((rows - mean) / std, -FARTHEST, FARTHEST)
 
     def _classify(self, model: Any, examples: SoftRows) -> Any:
-        """Train a classifier on a copy of each row for every class it may be of."""
+        """Train on a copy of each row for every class that is likely, with its probability."""
         rows, labels, weight = examples
         row, label = np.nonzero(labels > _NEGLIGIBLE)
         if len(np.unique(label)) < 2:
@@ -153,7 +153,7 @@ class Linear(Candidate):
 
     def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         ready = examples._replace(rows=self._standardized(examples.rows))
-        # Newton's steps are few, but each solves equations of as many unknowns as coefficients.
+        # Newton's method takes few steps, but each solves for all coefficients at once.
         few = self.classes * ready.rows.shape[1] <= _FEW_COEFFICIENTS
         solver = "newton-cholesky" if few else "lbfgs"
         for index in chosen:
@@ -168,8 +168,8 @@ class Linear(Candidate):
 class Kernel(Candidate):
     r"""Ridge regression of the labels on a Gaussian kernel and the features themselves.
 
-    The kernel \(\exp(-s \lVert x - x' \rVert^2 / F)\) of standardised rows is taken to some of
-    them, the landmarks (Nystroem's method). Smooth functions average wrong labels out.
+    The kernel \(\exp(-s \lVert x - x' \rVert^2 / F)\) compares standardised rows with a random
+    subset of them, the landmarks (Nystroem's method). Smooth functions average wrong labels out.
     """
 
     sharpness: float = 1.0
@@ -183,12 +183,12 @@ class Kernel(Candidate):
         return tuple(f"kernel {self.sharpness:g} (ridge={ridge:g})" for ridge in self.ridges)
 
     def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
-        """From one Gram matrix of all rows, less what each part adds to it.
+        """From one Gram matrix of all rows, minus that of each part.
 
-        Landmarks have no labels, so rows of the part may be among them.
+        Landmarks have no labels, so they may include rows of the part.
         """
         self.statistics = row_statistics(examples.rows, examples.weight)
-        features, penalty = self._place(examples.rows)
+        features, penalty = self._choose_landmarks(examples.rows)
         whole = _normal_equations(features, examples)
         predicted = []
         for part in parts:
@@ -200,13 +200,13 @@ class Kernel(Candidate):
         return np.concatenate(predicted, axis=1)
 
     def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
-        features, penalty = self._place(examples.rows)
+        features, penalty = self._choose_landmarks(examples.rows)
         yield from self._solve(
             *_normal_equations(features, examples), penalty, len(features), chosen
         )
 
-    def _place(self, rows: Floats) -> tuple[Floats, Floats]:
-        """Choose landmarks; the features of all rows and what a ridge is multiplied by."""
+    def _choose_landmarks(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Choose landmarks; return the features of all rows and the penalty matrix."""
         picked = np.random.default_rng(self.seed).permutation(len(rows))[: self.landmarks]
         self.points = self._standardized(rows[picked]) / np.sqrt(rows.shape[1])
         features = self._features(rows)
@@ -219,10 +219,10 @@ class Kernel(Candidate):
     def _solve(
         self, gram: Floats, target: Floats, penalty: Floats, count: int, chosen: Sequence[int]
     ) -> Iterator[Floats]:
-        # A trace of the identity: landmarks that are alike make the matrix singular.
-        trace = 1e-6 * count * np.eye(len(gram))
+        # Similar landmarks would make the matrix singular.
+        jitter = 1e-6 * count * np.eye(len(gram))
         for index in chosen:
-            ridged = gram + self.ridges[index] * penalty + trace
+            ridged = gram + self.ridges[index] * penalty + jitter
             yield cho_solve(cho_factor(ridged, overwrite_a=True), target)
 
     def _predict(self, model: Any, rows: Floats) -> Floats:
@@ -236,21 +236,21 @@ class Kernel(Candidate):
 
 
 def _normal_equations(features: Floats, examples: SoftRows) -> tuple[Floats, Floats]:
-    """Both sides of the equations of least squares."""
-    weighed = (features * examples.weight[:, None]).T
-    return weighed @ features, weighed @ examples.labels
+    """Both sides of the normal equations of weighted least squares."""
+    weighted = (features * examples.weight[:, None]).T
+    return weighted @ features, weighted @ examples.labels
 
 
 @dataclass
 class Forest(Candidate):
-    """Trees over soft labels: a regression forest's squared error is the Gini criterion on them.
+    """A forest on soft labels: on these, the squared error of regression is the Gini criterion.
 
-    Each tree leaves out a third of the rows, which saves the cross-validation: a row is predicted
-    by the trees that have seen none of its group. Larger groups than `_LARGEST_GROUP` are hardly
-    ever left out whole.
+    Each tree leaves out a third of the rows, so no cross-validation is needed: the trees that have
+    seen none of a row's group predict it. Groups larger than `_LARGEST_GROUP` are rarely left out
+    whole, and are predicted by folds.
     """
 
-    # Hardly: each is the mean of many trees, and to train them repeatedly would be dear.
+    # The mean of many trees varies little, and training them again is slow.
     folded: ClassVar[bool] = False
     leaf: int = 5
     extra: bool = False
@@ -273,11 +273,11 @@ class Forest(Candidate):
 
     def _by_folds(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
         smaller = replace(self, of_fold=True)
-        # One after another: the trees of each are trained at a time.
+        # One after another, since each trains its trees in parallel.
         return np.concatenate([smaller._predict_part(examples, part) for part in parts], axis=1)
 
     def _out_of_bag(self, examples: SoftRows) -> tuple[Any, Floats]:
-        """A forest, and what the trees that have seen none of a row's group say of it."""
+        """A forest, and predictions of each row by the trees that have seen none of its group."""
         forest = self._make().fit(*examples)
         rows, predicted = examples.rows.astype(np.float32), np.zeros_like(examples.labels)
         groups = np.arange(len(rows)) if self.groups is None else self.groups
@@ -313,9 +313,9 @@ class Forest(Candidate):
 
 @dataclass
 class Confirmed(Forest):
-    """A forest of those rows whose labels a first forest confirms out of its bags.
+    """A forest of the rows whose labels a first forest predicts out of bag.
 
-    Where many labels are wrong and classes are far apart, it is far more accurate than the first.
+    If many labels are wrong and classes are far apart, it is far more accurate than the first.
     """
 
     @property
@@ -324,13 +324,13 @@ class Confirmed(Forest):
         return (f"forest of confirmed labels (leaf={self.leaf})",)
 
     def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
-        """By folds, whose labels neither step has seen."""
+        """By folds, whose labels neither forest has seen."""
         return self._by_folds(examples, parts)
 
     def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         predicted = self._out_of_bag(examples)[1]
         given = examples.labels.argmax(axis=1)
-        # Beside how frequent each class is, or rare classes would never be confirmed.
+        # Relative to the class frequencies, or rare classes would never be confirmed.
         kept = (predicted / examples.labels.mean(axis=0).clip(1e-6)).argmax(axis=1) == given
         lost = np.setdiff1d(given, given[kept])
         yield self._make().fit(*examples.take(np.flatnonzero(kept | np.isin(given, lost))))
@@ -338,14 +338,14 @@ class Confirmed(Forest):
 
 @dataclass
 class Boosting(Candidate):
-    """Histogram gradient boosting, stopped early or late."""
+    """Histogram gradient boosting, after several numbers of rounds."""
 
     stages: tuple[int, ...] = (15, 40, 100)
     chosen: list[int] = field(default_factory=list, init=False, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """One for each stage."""
+        """One for each number of rounds."""
         return tuple(f"boosting ({stage} rounds)" for stage in self.stages)
 
     def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
@@ -361,7 +361,7 @@ class Boosting(Candidate):
         yield self._classify(model, examples)
 
     def predict(self, rows: Floats) -> Floats:
-        """By each chosen stage."""
+        """The probabilities after each chosen number of rounds, `(V, N, C)`."""
         (model,) = self.fitted
         if isinstance(model, DummyClassifier):
             predicted = dict.fromkeys(self.chosen, self._spread(model, model.predict_proba(rows)))
@@ -375,13 +375,13 @@ class Boosting(Candidate):
 
 @dataclass
 class Network(Candidate):
-    """Perceptrons with a loss of this package, all folds trained at once as one batched product.
+    """Multilayer perceptrons with a loss of this package, trained all at once by batched products.
 
     Attributes:
-        loss: As text; an `sr` without arguments is set for the number of epochs.
+        loss: As text; `sr` without arguments is set for the number of epochs.
         hidden: Units of a hidden layer.
         depth: Number of hidden layers.
-        copies: Networks whose mean predicts.
+        copies: Number of networks whose mean predicts.
     """
 
     loss: str = "ce"
@@ -395,12 +395,12 @@ class Network(Candidate):
         return (f"network ({self.loss})",)
 
     def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
-        """By networks that are trained on all folds at once."""
+        """By one network for each fold."""
         self.statistics = row_statistics(examples.rows, examples.weight)
         masks = np.zeros((len(parts), len(examples.rows)))
         for mask, part in zip(masks, parts, strict=True):
             mask[part.train] = 1.0
-        layers = self._descend(examples._replace(weight=masks * examples.weight))
+        layers = self._fit_layers(examples._replace(weight=masks * examples.weight))
         ready = self._standardized(examples.rows)
         predicted = [
             _forward([(w[fold], b[fold]) for w, b in layers], ready[part.validation])
@@ -409,7 +409,7 @@ class Network(Candidate):
         return as_probabilities(np.concatenate(predicted))[None]
 
     def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
-        yield self._descend(examples._replace(weight=np.tile(examples.weight, (self.copies, 1))))
+        yield self._fit_layers(examples._replace(weight=np.tile(examples.weight, (self.copies, 1))))
 
     def _predict(self, model: Any, rows: Floats) -> Floats:
         ready = self._standardized(rows)
@@ -417,8 +417,8 @@ class Network(Candidate):
         predicted = [_forward([(w[copy], b[copy]) for w, b in model], ready) for copy in copies]
         return np.mean(predicted, axis=0)
 
-    def _descend(self, examples: SoftRows) -> list[tuple[Floats, Floats]]:
-        """Weights and biases of each layer, of as many networks as `weight` has rows."""
+    def _fit_layers(self, examples: SoftRows) -> list[tuple[Floats, Floats]]:
+        """The weights and biases of each layer; one network for each row of `weight`."""
         rows, labels, weight = examples
         generator = torch.Generator().manual_seed(self.seed)
         count, total, classes = len(weight), len(rows), labels.shape[1]
@@ -451,52 +451,52 @@ class Network(Candidate):
                 ((each * share[:, index].reshape(-1)).sum() / len(index)).backward()
                 optimizer.step()
                 schedule.step()
-        found = [tensor.detach().double().numpy() for tensor in parameters]
-        return list(zip(found[::2], found[1::2], strict=True))
+        arrays = [tensor.detach().double().numpy() for tensor in parameters]
+        return list(zip(arrays[::2], arrays[1::2], strict=True))
 
 
 def _draw_layers(
     sizes: Sequence[int], count: int, generator: torch.Generator
 ) -> list[torch.Tensor]:
-    """Weights and biases of each layer, of `count` networks."""
+    """Random weights and biases of each layer, for `count` networks."""
     parameters: list[torch.Tensor] = []
-    for wide, narrow in pairwise(sizes):
-        for shape, scale in (((count, wide, narrow), 3**0.5), ((count, 1, narrow), 1.0)):
+    for fan_in, fan_out in pairwise(sizes):
+        for shape, scale in (((count, fan_in, fan_out), 3**0.5), ((count, 1, fan_out), 1.0)):
             drawn = torch.rand(shape, generator=generator) * 2 - 1
-            parameters.append((drawn * wide**-0.5 * scale).requires_grad_())
+            parameters.append((drawn * fan_in**-0.5 * scale).requires_grad_())
     return parameters
 
 
 @dataclass
 class Given(Candidate):
-    """A classifier of scikit-learn that the user gave, over the rows as they are."""
+    """A scikit-learn classifier that the user gave, on rows that are not standardised."""
 
     estimator: Any = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """That of its class."""
+        """The name of its class."""
         return (type(_last_step(self.estimator)).__name__,)
 
     def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         copy: Any = clone(self.estimator)
-        left_open = {
+        unseeded = {
             name: self.seed
             for name, value in copy.get_params(deep=True).items()
             if value is None and (name == "random_state" or name.endswith("__random_state"))
         }
-        yield self._classify(copy.set_params(**left_open), examples)
+        yield self._classify(copy.set_params(**unseeded), examples)
 
     def _predict(self, model: Any, rows: Floats) -> Floats:
         return self._spread(model, model.predict_proba(rows))
 
 
 def admit_estimator(estimator: Any) -> None:
-    """Refuse what is no classifier with probabilities and weights.
+    """Refuse anything but a classifier with `predict_proba` and `sample_weight`.
 
     Raises:
         TypeError: It has no `predict_proba`, or its `fit` takes no `sample_weight`.
-        ValueError: It is a text that stands for no classifier.
+        ValueError: It is a string.
 
     Example:
         >>> from sklearn.neighbors import KNeighborsClassifier
@@ -540,7 +540,7 @@ def _forward(layers: Sequence[tuple[Floats, Floats]], rows: Floats) -> Floats:
 
 
 def as_probabilities(table: NDArray[Any]) -> Floats:
-    """Numbers brought above 0, and to a sum of 1 in each row.
+    """Numbers raised to at least `LEAST`, then scaled to a sum of 1 in each row.
 
     >>> as_probabilities(np.array([[3.0, 1.0], [1.2, -0.2]])).round(4)
     array([[7.500e-01, 2.500e-01],

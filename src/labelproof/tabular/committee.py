@@ -1,17 +1,16 @@
 r"""Classifiers chosen, blended and calibrated by the noisy labels alone.
 
 1. Every candidate predicts rows that it was not trained on.
-2. Candidates are blended with the weights by which the blend predicts the given labels of those
-   rows best: with the least mean log loss.
-3. The noise model of the audit finds the temperature and the transition matrix \(T\) that explain
-   the given labels best by the blend. The temperature calibrates the blend for the true labels.
-4. A blend that has learned mistakes predicts them. Where the labels of samples beyond doubt show
-   that classes are mistaken one way only, the blend's probabilities \(p\) of the given labels are
-   taken back to those of the true classes: to the \(q\) whose \(q\,T\) is nearest to \(p\).
+2. The weights of the blend minimise the mean log loss of the given labels of those rows.
+3. The noise model of the audit is fitted to the blend's predictions and the given labels: a
+   transition matrix \(T\), and a temperature that calibrates the blend to the true labels.
+4. A blend that has learned the noise predicts it. If the labels of the most confident predictions
+   show that classes are confused one way only, the blend's probabilities \(p\) of given labels
+   become those of true classes: the \(q\) whose \(q\,T\) is nearest to \(p\).
 
-A classifier that the user gave is alone, and cannot gain from a blend. It is trained again, on the
-posterior of each row's true class as soft labels: in proportion to \(q_j(x)\, T_{jk}\) for the
-given label \(k\), by Bayes' rule. Soft labels are kept if they predict held-out labels no worse.
+A classifier that the user gave has nothing to be blended with. It is trained a second time, on the
+posterior of each row's true class as soft labels: proportional to \(q_j(x)\, T_{jk}\) for the given
+label \(k\), by Bayes' rule. Soft labels are kept if they predict held-out labels no worse.
 
 Reference:
     Smyth and Wolpert, "Linearly combining density estimators via stacking", Machine Learning 1999.
@@ -50,32 +49,33 @@ from labelproof.tabular.candidates import (
 from labelproof.tabular.rows import LabelledRows
 
 _KEPT = 0.03
-"""Weight that every given label keeps, so that no class is without rows."""
+"""Weight of the given label in a soft label, so that no class is without rows."""
 _FEWEST_OF_CLASS = 5
-"""Likewise for the labels of one class: a model that has seen two rows of a class rarely predicts
-it, and would take all of its labels for wrong."""
+"""Classes with fewer labels keep them all: a model that has seen two rows of a class rarely
+predicts it, and would call all of its labels wrong."""
 _STEPS = 200
-"""Of expectation maximisation; with more of them the weights follow chance in the labels."""
+"""Of expectation maximisation; with more, the weights overfit the noise."""
 _NEGLIGIBLE = 0.05
-"""Weight below which a candidate is left out of a blend, since each in it is trained again."""
+"""Weight below which a variant is left out of the blend: fitting it on all rows takes time."""
 _MOST_TREES = 600
 _SMALL = 5_000
-"""Rows up to which matrix products are not worth threads."""
+"""Number of rows up to which threads slow matrix products down."""
 _MOST_OF_ONE = 10_000
-"""Rows up to which a forest may have one leaf for each."""
+"""Number of rows up to which a forest may have leaves of one row."""
 _CONFIRMED = 5_000
-"""Rows up to which labels are confirmed by a forest first: of more, ten forests would be dear."""
+"""Number of rows up to which `Confirmed` is a candidate; with more, its ten forests are slow."""
 _PREDICTED = 0.75
-"""Share of the labels that are predicted from which on few can be wrong: to leave those out that
-are not confirmed would cost more than it brings."""
+"""Agreement with the labels above which few can be wrong: leaving out those that are not confirmed
+would cost more than it gains."""
 _AS_WELL = 2.0
+"""Log-likelihood by which a step may be below the best one; see `_border`."""
 _ONE_SIDED = 0.35
-"""How one-sided the mistakes in labels beyond doubt have to be, to be more than chance."""
+"""How one-sided the confusions of anchors have to be to be more than chance."""
 _LEANING = 0.8
-"""How one-sided those of all labels may be beside them: more, and it is the blend that leans. Both
+"""How one-sided those of all samples may be, relative to anchors: above, the blend is biased. Both
 were chosen on the tables of `benchmarks/tables.py`."""
 _HOPELESS = 0.7
-"""Boosting is the dearest candidate: if its first fold learns less than this share of what the best
+"""Boosting is the slowest candidate: if its first fold learns less than this share of what the best
 candidate learns there, it is not trained on the others."""
 
 
@@ -86,15 +86,15 @@ class Committee:
     Attributes:
         members: The candidates.
         weights: Of all fitted variants, member after member; sum to 1.
-        temperatures: What calibrates each of them for the given labels.
-        mixing: How given labels come from true ones, `(C, C)`, where their mean has learned it, and
-            the identity elsewhere.
-        prior: What it is divided by, `(C)`, once that is taken back; see `_border`.
-        temperature: What calibrates it for the true labels, then.
-        noise: The noise by their out-of-sample probabilities.
+        temperatures: Of each variant, to calibrate it to the given labels.
+        mixing: The transition matrix that the blend has learned and that `predict_proba` undoes,
+            `(C, C)`; the identity if it has not.
+        prior: What the probabilities are divided by after that, `(C)`; see `_border`.
+        temperature: Of the result, to calibrate it to the true labels.
+        noise: The noise model, by the out-of-sample predictions.
         scores: Of each variant: the mean `log_loss` of held-out labels, its `agreement` with them,
             and its `weight`.
-        held_out: Probabilities of the GIVEN labels for the training rows, out of sample, `(N, C)`.
+        held_out: Out-of-sample probabilities of the GIVEN labels of the training rows, `(N, C)`.
     """
 
     members: list[Candidate]
@@ -120,9 +120,9 @@ class Committee:
 def choose_candidates(
     examples: LabelledRows, *, fast: bool, seed: int, n_jobs: int | None
 ) -> list[Candidate]:
-    """What is compared: from stiff to flexible, because the more noise, the stiffer is better."""
+    """The candidates, from rigid to flexible: the more noise, the more rigid the best one."""
     common: dict[str, Any] = {"seed": seed, "n_jobs": n_jobs}
-    # A leaf for each row is best where most labels are right; of many rows it is a large file.
+    # Leaves of one row are best if most labels are right; with many rows, they make large files.
     leaves = (1, 5, 60) if len(examples.rows) <= _MOST_OF_ONE else (5, 20, 60)
     quick = [
         Linear(**common),
@@ -147,7 +147,7 @@ def choose_candidates(
 
 
 def _stages(classes: int) -> tuple[int, ...]:
-    """Rounds of boosting, each of which trains a tree for every class: fewer where there are many.
+    """Numbers of boosting rounds: fewer with many classes, since a round trains a tree for each.
 
     >>> _stages(2), _stages(10), _stages(26)
     ((15, 40, 100), (15, 40), (15,))
@@ -163,12 +163,12 @@ def fit_committee(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Committee:
-    """Blend the candidates by the given labels; one that is alone is trained on soft labels.
+    """Blend the candidates by the given labels; a single one is trained on soft labels.
 
     Args:
         candidates: One or more.
-        examples: What to learn from.
-        n_jobs: Threads of what takes all cores unasked.
+        examples: The training data.
+        n_jobs: Number of threads of libraries that would use all cores.
         verbose: Whether to print a line for each candidate.
 
     Example:
@@ -188,11 +188,11 @@ def fit_committee(
     small = len(examples.rows) <= _SMALL
     with threadpool_limits({"openmp": jobs, "blas": jobs} if small else {"openmp": jobs}):
         if examples.too_few:
-            return _trust(candidates, examples)
+            return _trust_labels(candidates, examples)
         if len(candidates) == 1:  # nothing is chosen, and the user's classifier may be slow
             examples = replace(examples, cuts=examples.cuts[:1])
         compared = _compare(candidates, examples, verbose=verbose)
-        return _keep(candidates, examples, compared)
+        return _make(candidates, examples, compared)
 
 
 class OutOfSample(NamedTuple):
@@ -217,10 +217,10 @@ def _compare(candidates: Sequence[Candidate], examples: LabelledRows, *, verbose
     for number, candidate in enumerate(candidates):
         started = time.perf_counter()
         held, share = examples.held_labels, examples.held_share
-        if compared and not _is_worth_it(candidate, examples, compared):
+        if compared and not _should_train(candidate, examples, compared):
             continue
-        found = _held_out(candidate, examples, examples.labels)
-        for variant, table in enumerate(found):
+        tables = _held_out(candidate, examples, examples.labels)
+        for variant, table in enumerate(tables):
             compared[number, variant] = _calibrate_to_labels(table, held, share)
         if verbose:
             seconds = time.perf_counter() - started
@@ -229,16 +229,16 @@ def _compare(candidates: Sequence[Candidate], examples: LabelledRows, *, verbose
     return compared
 
 
-def _is_worth_it(candidate: Candidate, examples: LabelledRows, compared: Compared) -> bool:
+def _should_train(candidate: Candidate, examples: LabelledRows, compared: Compared) -> bool:
     """Whether to train a candidate, given the predictions of the cheaper ones before it."""
     if isinstance(candidate, Boosting):
-        return _try(candidate, examples, compared)
+        return _learns_enough(candidate, examples, compared)
     if isinstance(candidate, Confirmed):
         return max(each.agreement for each in compared.values()) <= _PREDICTED
     return True
 
 
-def _keep(candidates: Sequence[Candidate], examples: LabelledRows, compared: Compared) -> Committee:
+def _make(candidates: Sequence[Candidate], examples: LabelledRows, compared: Compared) -> Committee:
     given, held, share = examples.given, examples.held_labels, examples.held_share
     weights = _blend(compared, held, share)
     blended = np.sum([weight * compared[key].table for key, weight in weights.items()], axis=0)
@@ -248,23 +248,23 @@ def _keep(candidates: Sequence[Candidate], examples: LabelledRows, compared: Com
     temperatures = np.array([compared[key].temperature for key in weights])
     mixing = np.eye(len(prior))
     samples = Groups(np.log(mean).astype(np.float32), given)
-    read = correct_by_anchors(samples, noise)
-    if len(compared) > 1 and _goes_one_way(samples):
-        noise, mixing, prior, temperature = read, read.transition, np.ones_like(prior), 1.0
+    anchored = correct_by_anchors(samples, noise)
+    if len(compared) > 1 and _confused_one_way(samples):
+        noise, mixing, prior, temperature = anchored, anchored.transition, np.ones_like(prior), 1.0
     if len(compared) == 1:
         best = blended
-        # A classifier may doubt by itself, or have learned the noise. Predictions and labels cannot
-        # tell these apart; which soft labels predict held-out labels better can.
-        for model in [noise] if read.correction is None else [noise, read]:
+        # A classifier may be unsure by itself, or have learned the noise. Its predictions do not
+        # tell which; training on the soft labels of either and predicting held-out labels does.
+        for model in [noise] if anchored.correction is None else [noise, anchored]:
             posterior = _posterior(mean, examples, model)
-            again = _held_out(candidates[0], examples, posterior)[0]
-            if _agreement(again, held, share) >= _agreement(best, held, share):
-                best, labels, noise, temperatures = again, posterior, model, np.ones(1)
+            retrained = _held_out(candidates[0], examples, posterior)[0]
+            if _agreement(retrained, held, share) >= _agreement(best, held, share):
+                best, labels, noise, temperatures = retrained, posterior, model, np.ones(1)
         best = _over_cuts(best, examples)
         temperature, prior = fit_noise_model(np.log(best), given).temperature, _border(best, given)
-    weighed = _weigh(labels, examples)
+    weighted = _weigh(labels, examples)
     members = [
-        candidate.fit(weighed, [variant for who, variant in weights if who == number])
+        candidate.fit(weighted, [variant for who, variant in weights if who == number])
         for number, candidate in enumerate(candidates)
         if any(who == number for who, _ in weights)
     ]
@@ -282,16 +282,16 @@ def _keep(candidates: Sequence[Candidate], examples: LabelledRows, compared: Com
     )
 
 
-def _goes_one_way(samples: Groups) -> bool:
-    """Whether classes are mistaken one way only, and not because the blend leans that way."""
+def _confused_one_way(samples: Groups) -> bool:
+    """Whether classes are confused one way only, and not because the blend is biased."""
     beyond_doubt, every = one_sidedness(samples)
     return beyond_doubt > _ONE_SIDED and every < _LEANING * beyond_doubt
 
 
-def _trust(candidates: Sequence[Candidate], examples: LabelledRows) -> Committee:
-    """Rows are too few to hold some out: all labels are taken to be right, all candidates kept."""
-    weighed = _weigh(examples.labels, examples)
-    members = [candidate.fit(weighed, [0]) for candidate in candidates]
+def _trust_labels(candidates: Sequence[Candidate], examples: LabelledRows) -> Committee:
+    """The mean of all candidates, for rows too few to hold some out: no label counts as wrong."""
+    weighted = _weigh(examples.labels, examples)
+    members = [candidate.fit(weighted, [0]) for candidate in candidates]
     even, prior = np.ones(len(members)), np.ones(len(examples.class_weight))
     right = np.diag(prior)
     noise = NoiseModel(right, 1.0, 0.0, np.diag(examples.labels.mean(axis=0)))
@@ -312,12 +312,12 @@ def _held_out(candidate: Candidate, examples: LabelledRows, labels: Floats) -> F
 
 
 def _over_cuts(predicted: Floats, examples: LabelledRows) -> Floats:
-    """The mean prediction of each row, `(N, C)`."""
+    """The mean prediction of each row over the cuts, `(N, C)`."""
     return predicted.reshape(len(examples.cuts), len(examples.rows), -1).mean(axis=0)
 
 
-def _try(candidate: Boosting, examples: LabelledRows, compared: Compared) -> bool:
-    """Whether a candidate is worth its cost by the first fold, which also chooses its stage."""
+def _learns_enough(candidate: Boosting, examples: LabelledRows, compared: Compared) -> bool:
+    """Whether boosting learns enough in the first fold, which also chooses its rounds."""
     part = examples.cuts[0][0]
     given = examples.given[part.validation]
     share = np.full(len(given), 1 / len(given))
@@ -326,13 +326,13 @@ def _try(candidate: Boosting, examples: LabelledRows, compared: Compared) -> boo
     candidate.stages = (candidate.stages[int(np.argmin(losses))],)
     # Predictions of the first cut come first.
     best = min(_log_loss(each.table[part.validation], given, share) for each in compared.values())
-    # What is learned is how far the log loss is below that of the classes' frequencies.
-    blank = -float(np.log(np.bincount(given)[given] / len(given)).mean())
-    return blank - min(losses) >= _HOPELESS * (blank - best)
+    # What is learned is how far the log loss is below that of the class frequencies.
+    baseline = -float(np.log(np.bincount(given)[given] / len(given)).mean())
+    return baseline - min(losses) >= _HOPELESS * (baseline - best)
 
 
 def _calibrate_to_labels(table: Floats, given: NDArray[np.int64], share: Floats) -> OutOfSample:
-    """Probabilities at the temperature that predicts the given labels best."""
+    """Predictions at the temperature with the least log loss of the given labels."""
     found = minimize_scalar(
         lambda heat: _log_loss(calibrate(table, np.exp(heat)), given, share),
         bounds=np.log([0.1, 30.0]),
@@ -345,7 +345,7 @@ def _calibrate_to_labels(table: Floats, given: NDArray[np.int64], share: Floats)
 
 
 def calibrate(table: Floats, temperature: float) -> Floats:
-    """Probabilities at a temperature.
+    """Probabilities whose logarithms are divided by a temperature.
 
     >>> calibrate(np.array([[0.8, 0.2]]), 0.5).round(3)
     array([[0.941, 0.059]])
@@ -368,27 +368,27 @@ def _blend(
 ) -> dict[tuple[int, int], float]:
     """The weight of each variant in the blend, by expectation maximisation.
 
-    It begins with equal weights and ends early: few labels say little about which is best.
+    It starts from equal weights and stops early: few labels say little about which is best.
     """
-    # Of each variant the probability of the given label is all that its log loss needs.
-    chances = np.stack([each.table[np.arange(len(given)), given] for each in compared.values()])
-    weights = np.full(len(chances), 1 / len(chances))
+    # The log loss depends only on the probability of the given label.
+    likelihoods = np.stack([each.table[np.arange(len(given)), given] for each in compared.values()])
+    weights = np.full(len(likelihoods), 1 / len(likelihoods))
     for _ in range(_STEPS):
-        weights *= chances @ (share / (weights @ chances))
+        weights *= likelihoods @ (share / (weights @ likelihoods))
     weights[weights < min(_NEGLIGIBLE, weights.max())] = 0.0
     weights /= weights.sum()
     return {key: float(weight) for key, weight in zip(compared, weights, strict=True) if weight}
 
 
 def _border(predicted: Floats, given: NDArray[np.int64]) -> Floats:
-    """What to divide probabilities of given labels by, so that true classes part at one half.
+    """What to divide probabilities of given labels by, to decide between true classes at one half.
 
-    Where one of two classes is mislabelled more often than the other, given labels are even beyond
-    the border of the true classes. A step over the log odds that explains the given labels as well
-    as any, to within a log-likelihood of `_AS_WELL`, may lie between the classes. The border is
-    moved halfway to the nearest of these steps, and stays where they lie on both sides of it: much
-    noise in few rows says little about the border.
-    With more than two classes nothing is moved: the noise of a pair is known too inaccurately.
+    If one of two classes is mislabelled more often than the other, given labels have even odds away
+    from the border of the true classes. That border may be any step in the log odds whose
+    log-likelihood of the given labels is within `_AS_WELL` of the best. The decision moves halfway
+    to the nearest of these steps, or stays if they lie on both sides: with much noise, few rows
+    say little about the border.
+    With more than two classes nothing moves: the noise of a pair is not known well enough.
 
     >>> odds = np.linspace(-3, 3, 1001)
     >>> table = np.column_stack([1 / (1 + np.exp(odds)), 1 / (1 + np.exp(-odds))])
@@ -415,18 +415,18 @@ def _border(predicted: Floats, given: NDArray[np.int64]) -> Floats:
     return np.exp(np.array([-border, border]) / 4)
 
 
-def _step_likelihood(ones: NDArray[np.int64], of: NDArray[np.int64]) -> Floats:
-    """The log-likelihood of labels of which so many are 1, at their own rate."""
-    return xlogy(ones, ones / of) + xlogy(of - ones, 1 - ones / of)
+def _step_likelihood(ones: NDArray[np.int64], count: NDArray[np.int64]) -> Floats:
+    """The log-likelihood of `count` labels of which `ones` are 1, at that rate."""
+    return xlogy(ones, ones / count) + xlogy(count - ones, 1 - ones / count)
 
 
 def _posterior(predicted: Floats, examples: LabelledRows, noise: NoiseModel) -> Floats:
-    """How probable each class is to be the true one of each row, `(N, C)`."""
+    """The probability of each true class given the row's label, `(N, C)`."""
     given, labels = examples.given, examples.labels
-    believed = calibrate(predicted, noise.temperature)
+    probabilities = calibrate(predicted, noise.temperature)
     if noise.correction is not None:
-        believed = correct(believed, noise.correction).astype(np.float64)
-    posterior = believed * noise.transition[:, given].T
+        probabilities = correct(probabilities, noise.correction).astype(np.float64)
+    posterior = probabilities * noise.transition[:, given].T
     posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     rare = np.bincount(given, minlength=labels.shape[1])[given] < _FEWEST_OF_CLASS
     posterior[rare] = labels[rare]
@@ -434,10 +434,10 @@ def _posterior(predicted: Floats, examples: LabelledRows, noise: NoiseModel) -> 
 
 
 def _weigh(labels: Floats, examples: LabelledRows) -> SoftRows:
-    """The rows with soft labels and weights that have the weights of classes in them."""
+    """The rows with class weights multiplied into their soft labels and weights."""
     if (examples.class_weight == 1).all():
         return SoftRows(examples.rows, labels, examples.weight)
-    weighed = labels * examples.class_weight
-    total = weighed.sum(axis=1)
-    weighed = np.where(total[:, None] > 0, weighed / np.maximum(total[:, None], 1e-300), labels)
-    return SoftRows(examples.rows, weighed, examples.weight * total)
+    weighted = labels * examples.class_weight
+    total = weighted.sum(axis=1)
+    weighted = np.where(total[:, None] > 0, weighted / np.maximum(total[:, None], 1e-300), labels)
+    return SoftRows(examples.rows, weighted, examples.weight * total)

@@ -15,33 +15,33 @@ from labelproof.data.splits import Holdout, folds, joined_groups, splittable
 
 Floats = NDArray[np.float64]
 _FARTHEST = 1e6
-"""In deviations from the mean: past it a row is so far out that its distance says nothing."""
+"""In standard deviations from the mean: a feature farther away is clipped to this."""
 _FOLDS = 5
 _CUTS = 2
 _CUT_ROWS = 3_000
-"""Rows that all cuts of a table have together, if it has fewer."""
+"""Most rows of all cuts together, if a table is cut more than once."""
 _FEWEST = 30
-"""Rows from which on the noise is estimated; of fewer, all labels are taken to be right."""
+"""Number of rows from which on the noise is estimated; with fewer, no label counts as wrong."""
 SMALL = 256
-"""Up to so many rows, equal ones are taken for one that counts as much."""
+"""Number of rows up to which equal ones are merged."""
 _LARGEST = 1 / 3
-"""Share of all examples that copies may chain groups into; past it, too little is left to split."""
+"""Largest share of all examples in one group that copies chain together; above it, they do not."""
 
 
 def row_statistics(rows: Floats, weight: Floats) -> Statistics:
-    """Mean and deviation of each feature of weighed rows: a weight of 2 is a row twice here too.
+    """Weighted mean and standard deviation of each feature; a weight of 2 equals a repeated row.
 
-    The deviation of a feature that is always the same is 1.
+    The deviation of a constant feature is 1.
 
     >>> row_statistics(np.array([[1.0, 5.0], [4.0, 5.0]]), np.array([2.0, 1.0]))
     ((2.0, 5.0), (1.4142135623730951, 1.0))
     """
     share = weight / weight.sum()
-    # Scaled by the largest number, or the squares of 1e200 would be infinite.
+    # Scaled by the largest number, or the squares of 1e200 would overflow.
     scale = np.maximum(np.abs(rows).max(axis=0), np.finfo(np.float64).tiny)
     mean = share @ (rows / scale)
     std = np.sqrt(share @ np.square(rows / scale - mean)) * scale
-    # Not std == 0: rounding gives equal numbers a little spread.
+    # Not std == 0: rounding gives a constant feature a little spread.
     flat = (rows.max(axis=0) == rows.min(axis=0)) | (std < 1e-30)
     return tuple((mean * scale).tolist()), tuple(np.where(flat, 1.0, std).tolist())
 
@@ -49,7 +49,7 @@ def row_statistics(rows: Floats, weight: Floats) -> Statistics:
 def standardize_rows(rows: NDArray[Any], statistics: Statistics) -> NDArray[np.float32]:
     """Rows as the network sees them: each feature with mean 0 and deviation 1.
 
-    In float64 until the mean is off: a year of dates in seconds is lost beside its mean in less.
+    In float64 until the mean is subtracted: float32 rounds today's Unix time to 128 seconds.
 
     >>> standardize_rows(np.array([[3.0, 1e300]]), ((1.0, 0.0), (2.0, 1.0)))
     array([[1.e+00, 1.e+06]], dtype=float32)
@@ -61,17 +61,16 @@ def standardize_rows(rows: NDArray[Any], statistics: Statistics) -> NDArray[np.f
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """What to learn from.
+    """Labelled rows, cut into folds.
 
     Attributes:
         rows: `(N, F)`.
-        given: The labels as they came, class indices.
-        weight: How much each row counts.
-        class_weight: How much each class counts, `(C)`.
+        given: The given labels, class indices, `(N)`.
+        weight: Of each row, `(N)`.
+        class_weight: Of each class, `(C)`.
         cuts: Each cuts all rows into folds.
-        became: For each row that came, which of these it is: equal ones may be taken for one.
-        groups: A number for each row, the same for rows that have to stay in one fold, if there are
-            such.
+        became: The index in `rows` of each original row; `None` if equal rows were not merged.
+        groups: The group of each row, `(N)`, all of which stays in one fold; `None` without groups.
     """
 
     rows: Floats
@@ -94,12 +93,12 @@ class LabelledRows:
 
     @cached_property
     def held_share(self) -> Floats:
-        """The weights of rows, once for each cut, to a sum of 1."""
+        """The weights of the rows, once for each cut; they sum to 1."""
         return np.tile(self.weight / self.weight.sum(), len(self.cuts)) / len(self.cuts)
 
     @property
     def too_few(self) -> bool:
-        """Whether rows are too few to hold some out: all labels are then taken to be right."""
+        """Whether rows are too few to hold some out: then no label counts as wrong."""
         return len(self.rows) < _FEWEST or not self.cuts
 
 
@@ -117,22 +116,21 @@ def label_rows(
 
     Args:
         rows: `(N, F)`.
-        labels: A class index for each.
-        classes: What the indices stand for.
-        weight: How much each row counts; all alike unless given.
+        labels: Class indices, `(N)`.
+        classes: The class of each index, `(C)`.
+        weight: Of each row, `(N)`; 1 by default.
         class_weight: `"balanced"`, a weight for each class, or `None`.
-        groups: A number for each row, the same for rows of one group.
-        seed: Of the folds.
+        groups: The group of each row, `(N)`.
+        seed: Random seed of the folds.
     """
     weight = np.ones(len(rows)) if weight is None else weight
     rows, given, weight, together, became = merge_rows(rows, labels, weight, groups)
     together = splittable(together, given)
-    apart = len(rows) if together is None else len(np.unique(together))
-    # Few rows are cut several times, since what is chosen by one cut is chance; very few are never
-    # cut, and their labels taken to be right.
+    units = len(rows) if together is None else len(np.unique(together))
+    # Few rows are cut more than once, since a choice by a single cut is largely chance.
     cuts = [
-        folds(given, min(_FOLDS, apart), seed=seed + cut, groups=together)
-        for cut in range(min(max(_CUT_ROWS // len(rows), 1), _CUTS) if apart > 1 else 0)
+        folds(given, min(_FOLDS, units), seed=seed + cut, groups=together)
+        for cut in range(min(max(_CUT_ROWS // len(rows), 1), _CUTS) if units > 1 else 0)
     ]
     if class_weight is not None:
         check_class_weight(class_weight)
@@ -147,7 +145,7 @@ def label_rows(
 
 
 class MergedRows(NamedTuple):
-    """Rows, labels and weights, what is never split apart, and what each row that came became."""
+    """Merged rows, their labels, weights and groups, and the new index of each original row."""
 
     rows: Floats
     labels: NDArray[np.int64]
@@ -164,11 +162,11 @@ def merge_rows(
     *,
     grouped: bool = True,
 ) -> MergedRows:
-    """Take equal rows with equal labels for one that counts as much, where there are few rows.
+    """Merge equal rows with equal labels into one with their total weight, if there are few rows.
 
-    They come back in an order of their own, so that examples that are repeated, examples that are
-    weighed and examples in another order are all learned from in the same way. Rows of different
-    groups are never taken for one. Without `grouped`, nothing has to stay together.
+    Merged rows are sorted, so that repeating, weighting or reordering examples trains the same
+    model. Rows of different groups are never merged. Without `grouped`, groups are ignored and
+    copies need not stay together.
 
     Example:
         >>> rows, labels, weight = np.array([[2.0], [1.0], [2.0]]), np.array([0, 1, 0]), np.ones(3)
@@ -195,9 +193,9 @@ def merge_rows(
 def keep_together(
     inputs: NDArray[Any], groups: NDArray[np.int64] | None
 ) -> NDArray[np.int64] | None:
-    """A number for each example, the same for those that are never split apart.
+    """The group of each example, joined with its copies; a group is never split.
 
-    `None` stands for no groups, and comes back where each example is alone.
+    `None` means that each example is its own group.
 
     Example:
         >>> rows = np.arange(30.0)[:, None] % 28
@@ -215,7 +213,7 @@ def keep_together(
 
 
 def check_class_weight(class_weight: Any) -> None:
-    """Refuse what is neither `"balanced"` nor a weight of at least 0 for each class."""
+    """Refuse anything but `"balanced"` or a dictionary of weights of at least 0."""
     if isinstance(class_weight, str) and class_weight == "balanced":
         return
     if not isinstance(class_weight, dict):

@@ -1,4 +1,4 @@
-"""A run on a table without a network of its own: a blend of classifiers, kept as one."""
+"""A run on a table that trains a blend of classifiers instead of a network."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _OF_DATA = ("class_weight", "imbalance", "noise", "seed")
-"""Settings that decide what is learned from; all others are about a network and its training."""
+"""Settings of the data; all others are of a network and its training."""
 
 
 def blend_configuration(
@@ -42,14 +42,14 @@ def blend_configuration(
     *,
     human: str | os.PathLike[str] | None = None,
 ) -> Configuration | None:
-    """The configuration of a blend; `None` where a network is asked for or the data are no rows.
+    """The configuration of a blend; `None` if a network is requested or has to be trained instead.
 
-    Whoever names any setting of a network or its training is given the network.
+    Any setting of a network or its training requests a network. So do images and too few rows.
 
     Args:
         dataset: The data.
-        data: What they are called.
-        settings: Those of `Configuration` that are decided; `None` leaves one open.
+        data: Their name.
+        settings: Of `Configuration`; `None` leaves one open.
         human: The file of human labels, for noise such as `human:worse`.
 
     Example:
@@ -58,14 +58,14 @@ def blend_configuration(
         True
     """
     given = {name: value for name, value in settings.items() if value is not None}
-    asked = given.pop("network", BLEND)
-    if not dataset.tabular or asked != BLEND or any(name not in _OF_DATA for name in given):
+    network = given.pop("network", BLEND)
+    if not dataset.tabular or network != BLEND or any(name not in _OF_DATA for name in given):
         return None
     groups = dataset.train.groups
     if dataset.group is not None and groups is not None and len(np.unique(groups)) < 2:
-        return None  # one group cannot be cut; whoever trains the network says so
+        return None  # one group cannot be cut; training the network raises the error
     configuration = Configuration(data, network=BLEND, epochs=1, **given)
-    # Of a handful of rows none can be held out to compare classifiers by.
+    # With a handful of rows, none can be held out to compare classifiers.
     _, rows = blend_rows(configuration, dataset, human=human)
     return None if rows.too_few else configuration
 
@@ -73,7 +73,7 @@ def blend_configuration(
 def blend_rows(
     configuration: Configuration, dataset: Dataset, *, human: str | os.PathLike[str] | None = None
 ) -> tuple[Examples, LabelledRows]:
-    """What a blend learns from: data with the labels as they are given, and cut into folds."""
+    """The training data of a blend: examples with given labels, and their rows cut into folds."""
     examples = choose_examples(configuration, dataset, human=human)
     train, used = dataset.train, examples.used
     balanced = configuration.class_weight == "balanced"
@@ -91,10 +91,10 @@ def blend_rows(
 def fit_blend(
     examples: Examples, rows: LabelledRows, *, seed: int
 ) -> tuple[Committee, Predictions]:
-    """Compare and blend classifiers; what they say of each row is by those that have not seen it.
+    """Compare and blend classifiers; also their out-of-sample predictions of each row.
 
-    It is the `fast` set of candidates: on 24 tables it is as accurate as all of them
-    (`benchmarks/tables.py`), without the dearest ones.
+    Only the `fast` candidates: on 24 tables they are as accurate as all of them
+    (`benchmarks/tables.py`), without the slowest.
     """
     from labelproof.tabular.committee import choose_candidates, fit_committee
 
@@ -104,9 +104,9 @@ def fit_blend(
 
 
 def train_blend(configuration: Configuration, dataset: Dataset, folder: Path) -> RunRecord:
-    """Fit a blend and leave the folder of a run, the record last.
+    """Fit a blend and write the folder of a run, the record last.
 
-    Stopped before that, it starts anew: it takes seconds.
+    A stopped run does not resume but starts again: it takes seconds.
     """
     from labelproof.tabular.tensors import committee_tensors
 
@@ -139,7 +139,7 @@ def train_blend(configuration: Configuration, dataset: Dataset, folder: Path) ->
         data=sizes(dataset) | {"fingerprint": mark},
         candidates=committee.scores,
     )
-    # A blend takes rows as they are: trees compare them with thresholds.
+    # A blend takes rows that are not standardised: trees compare them with thresholds.
     scale = {"mean": (0.0,) * dataset.input_shape[0], "std": (1.0,) * dataset.input_shape[0]}
     description = replace(describe(configuration, dataset), **scale)
     RunFolder(folder).write(description, tensors, history, record, arrays)
@@ -171,12 +171,12 @@ def read_held_out(run: TrainedNetwork) -> Predictions:
     classes, length = len(run.description.class_names), len(index)
     fits = logits.shape == (length, classes) and labels.shape == (length,) and index.ndim == 1
     if not fits or not np.isfinite(logits).all() or not ((labels >= 0) & (labels < classes)).all():
-        raise ValueError(f"{run.folder / PREDICTIONS}: not those of the run; start with --fresh")
+        raise ValueError(f"{run.folder / PREDICTIONS}: not of this run; start anew with --fresh")
     return Predictions(logits.astype(np.float32), index.astype(np.int64), labels.astype(np.int64))
 
 
 def name_blend(candidates: dict[str, dict[str, float]]) -> str:
-    """What kinds of classifiers are in a blend, the weightiest first.
+    """The kinds of classifiers in a blend, the largest weight first.
 
     >>> name_blend({"forest (leaf=1)": {"weight": 0.2}, "linear (C=1)": {"weight": 0.1},
     ...     "linear (C=9)": {"weight": 0.7}, "kernel": {"weight": 0}})

@@ -1,4 +1,4 @@
-"""What a committee has learned, as the plain tensors of a `Blend`."""
+"""A fitted committee as the plain tensors of a `Blend`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from labelproof.tabular.candidates import Boosting, Candidate, Forest, Kernel, L
 from labelproof.tabular.committee import Committee
 
 _NEVER = -1e4
-"""The score of a class that a linear model has not seen: a probability of 0."""
+"""The score of a class that a linear model has not seen; its probability is 0."""
 
 
 def committee_tensors(committee: Committee) -> dict[str, Tensor]:
@@ -38,7 +38,7 @@ def committee_tensors(committee: Committee) -> dict[str, Tensor]:
         True
     """
     mean, std = committee.members[0].statistics
-    found: dict[str, Any] = {
+    arrays: dict[str, Any] = {
         "mean": mean,
         "std": std,
         "weights": committee.weights,
@@ -49,9 +49,9 @@ def committee_tensors(committee: Committee) -> dict[str, Tensor]:
     }
     for place, member in enumerate(committee.members):
         kind, parts = _parts(member)
-        found |= {f"{place}.{kind}.{name}": part for name, part in parts.items()}
-    # A copy: safetensors takes no two tensors of the same memory.
-    return {name: torch.from_numpy(np.array(part)).clone() for name, part in found.items()}
+        arrays |= {f"{place}.{kind}.{name}": part for name, part in parts.items()}
+    # A copy: safetensors refuses tensors that share memory.
+    return {name: torch.from_numpy(np.array(part)).clone() for name, part in arrays.items()}
 
 
 def _parts(member: Candidate) -> tuple[str, Mapping[str, Any]]:
@@ -80,11 +80,11 @@ def _parts(member: Candidate) -> tuple[str, Mapping[str, Any]]:
 
 
 def _linear(model: Any, member: Linear) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Slopes `(F, C)` and intercepts `(1, C)`; of a single class no slopes."""
+    """Slopes `(F, C)` and intercepts `(1, C)`; a single class has slopes of 0."""
     slopes = np.zeros((len(member.statistics[0]), member.classes))
     intercepts = np.full((1, member.classes), _NEVER)
     known = getattr(model, "coef_", np.zeros((0, len(slopes))))
-    # Two classes have one score, a single class has none: that of the first is 0.
+    # scikit-learn scores only the second of two classes, and no single class: the first gets 0.
     scored = model.classes_[len(model.classes_) - len(known) :]
     intercepts[0, model.classes_] = 0.0
     slopes[:, scored], intercepts[0, scored] = known.T, getattr(model, "intercept_", ())
@@ -96,7 +96,7 @@ _Tree: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any],
 
 
 def _tree(tree: Any) -> _Tree:
-    """A tree of a forest, whose leaves say a number for each class."""
+    """A tree of a forest, whose leaves hold a number for each class."""
     value = tree.value[:, :, 0]
     return tree.feature, tree.threshold, tree.children_left, tree.children_right, value
 
@@ -105,7 +105,7 @@ def _boosting(member: Boosting) -> dict[str, Any]:
     (model,) = member.fitted
     stages = np.array(member.chosen)
     if isinstance(model, DummyClassifier):
-        # One class alone: a tree that is a leaf, and a score that is sure of it.
+        # A single class: a tree of one leaf, and a score that makes the class certain.
         leaf = np.zeros(1, np.int64)
         trees = [(leaf, np.zeros(1), leaf - 1, leaf - 1, np.zeros(1))]
         baseline = np.array([-_NEVER])
@@ -118,7 +118,7 @@ def _boosting(member: Boosting) -> dict[str, Any]:
 
 
 def _boosted(nodes: Any) -> _Tree:
-    """A tree of boosting, whose leaves say one number."""
+    """A tree of boosting, whose leaves hold one number."""
     inner = nodes["is_leaf"] == 0
     left, right = (np.where(inner, nodes[side].astype(np.int64), -1) for side in ("left", "right"))
     return nodes["feature_idx"], nodes["num_threshold"], left, right, nodes["value"]
@@ -143,7 +143,7 @@ def _join(trees: Sequence[_Tree]) -> dict[str, Any]:
 
 
 def _rounded_down(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
-    """The largest float32 that is no larger: of float32 features the same ones are below it.
+    """Thresholds rounded down to float32, so that they split float32 features as before.
 
     >>> float(_rounded_down(np.array([0.1]))[0]) <= 0.1
     True
