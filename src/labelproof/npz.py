@@ -1,4 +1,4 @@
-"""Arrays of NumPy's files: the one door for `.npy` and `.npz`, whoever wrote them."""
+"""Read untrusted `.npy` and `.npz` files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 __all__ = ["check_room", "read_npz"]
 
-_LARGEST_RATIO, _SMALLEST_ROOM = 200, 256 << 20
-"""How far an archive may unpack: to this many times its size, or this many bytes."""
+_LARGEST_RATIO, _SMALLEST_LIMIT = 200, 256 << 20
+"""An archive may unpack to this many times its size, or to this many bytes if that is more."""
 
 
 def read_npz(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArray[Any]]:
-    """The arrays of an `.npz` by their names, or that of an `.npy` as `""`; no code is run.
+    """The arrays of an `.npz` by name, or the array of an `.npy` as `""`; runs no code.
 
     Args:
         path: The file.
@@ -25,7 +25,7 @@ def read_npz(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArra
 
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is damaged, holds objects or lacks a name, or unpacks to too much.
+        ValueError: It is corrupted, holds Python objects, lacks a name or unpacks to too much.
 
     Example:
         >>> file = getfixture("tmp_path") / "predictions.npz"
@@ -33,7 +33,7 @@ def read_npz(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArra
         >>> read_npz(file, ["held"])
         {'held': array([2, 5])}
     """
-    # Opened here, since NumPy leaves the file of a damaged archive open.
+    # Opened here, because NumPy does not close the file of a corrupted archive.
     with path.open("rb") as stream:
         try:
             check_room(path)
@@ -45,25 +45,24 @@ def read_npz(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArra
                     raise ValueError(f"it lacks {name!r}")
             members = {name: loaded[name] for name in (loaded if names is None else names)}
             return {name: each for name, each in members.items() if isinstance(each, np.ndarray)}
-        # Damaged headers and archives reach Python's parser and NumPy's types, which raise
-        # what they like.
+        # A corrupted header reaches Python's parser and NumPy's types, which raise any error.
         except Exception as error:
             reason = str(error)[:200] or type(error).__name__
             if "pickle" in reason or "Object arrays" in reason:
-                # NumPy's own message would advise to allow pickles.
+                # NumPy's own message advises to allow pickles.
                 reason = "it holds Python objects or is of another kind; save plain arrays"
             raise ValueError(f"{path.name}: not a whole file of arrays ({reason})") from None
 
 
 def check_room(path: Path) -> None:
-    """Refuse an archive that unpacks to far more than it takes.
+    """Refuse a zip bomb: an archive that unpacks to far more than its size.
 
     Raises:
         ValueError: It does.
     """
     if not zipfile.is_zipfile(path):
         return
-    room = max(_LARGEST_RATIO * path.stat().st_size, _SMALLEST_ROOM)
+    limit = max(_LARGEST_RATIO * path.stat().st_size, _SMALLEST_LIMIT)
     with zipfile.ZipFile(path) as archive:
-        if sum(member.file_size for member in archive.infolist()) > room:
-            raise ValueError(f"it unpacks to more than {room >> 20:,} MB")
+        if sum(member.file_size for member in archive.infolist()) > limit:
+            raise ValueError(f"it unpacks to more than {limit >> 20:,} MB")

@@ -1,4 +1,4 @@
-"""Where randomness comes from: a seed or a generator, never a global state."""
+"""Random seeds and generators; nothing draws from a global state."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Seed: TypeAlias = int | np.random.Generator
 
 
 def as_generator(seed: Seed) -> np.random.Generator:
-    """Turn a seed into a generator; leave a generator alone, to be moved on by what is drawn.
+    """A generator for a seed; a generator is returned as it is, and draws advance it.
 
-    The bit generator is named because numpy may choose another one as its default. Whoever draws
-    takes uniform doubles alone: numpy promises the bits of PCG64 for all time and platforms, while
-    its shuffles, integers and normals may change with a version.
+    PCG64 is named because numpy may change its default. Callers draw only uniform doubles: numpy
+    guarantees them for PCG64 on all platforms and in all versions, but its shuffles, integers and
+    normals may change between versions.
 
     >>> as_generator(1).random(2)
     array([0.51182162, 0.9504637 ])
@@ -38,13 +38,13 @@ def as_generator(seed: Seed) -> np.random.Generator:
 
 
 def derive_seed(seed: int, purpose: str, epoch: int = 0) -> int:
-    """A seed of 63 bits for one purpose in one epoch of a run.
+    """A 63-bit seed for one purpose in one epoch of a run.
 
     >>> derive_seed(1, "order", 3) == derive_seed(1, "order", 3)
     True
     >>> derive_seed(1, "order", 3) == derive_seed(1, "order", 4)
     False
     """
-    # A hash, because seeds that differ by one give related streams in some generators.
+    # Hashed, because consecutive seeds give correlated streams in some generators.
     digest = hashlib.sha256(f"{seed}/{purpose}/{epoch}".encode()).digest()
     return int.from_bytes(digest[:8], "little") >> 1
