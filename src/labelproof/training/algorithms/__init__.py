@@ -1,8 +1,8 @@
-"""Learning algorithms: how the labels of a batch become what each network minimises.
+"""Learning algorithms: what each network minimises on a batch.
 
-They are written as text: `supervised`, `co-teaching(rate=0.4,ramp=10)`, `nlnl(negative=0.5)`. A new
-algorithm is one file here, with a subclass of `Algorithm`, and one line in `ALGORITHMS`, with the
-name it is written by. The engine, the command line and the records need not hear of it.
+They are written as text: `supervised`, `co-teaching(rate=0.4,ramp=10)`, `nlnl(negative=0.5)`. To
+add one, subclass `Algorithm` in a file here and add its name to `ALGORITHMS`; the trainer, the
+command line and the records need no change.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ ALGORITHMS: Mapping[str, type[Algorithm]] = {
     "nlnl": NegativeToPositive,
     "elr": EarlyLearning,
 }
-"""Every algorithm by the name it is written with; its class has a one-line `summary`."""
+"""The class of each algorithm, by name; its `summary` is one line."""
 
 ESTIMATE = "estimate"
-"""Written for a number that the algorithm is to find out by itself."""
+"""Written in place of a number that the algorithm is to estimate."""
 
 
 def format_algorithm(text: str) -> str:
-    """Write an algorithm in the one way that records compare by; values are judged by its class.
+    """The canonical text of an algorithm; its class checks the values.
 
     >>> format_algorithm("Co-Teaching( ramp = 10, rate = .40 )")
     'co-teaching(rate=0.4,ramp=10)'
@@ -73,7 +73,7 @@ def format_algorithm(text: str) -> str:
 
 
 def _parse(text: str) -> tuple[str, dict[str, float | None]]:
-    """The name and the arguments, `None` for a number that is to be estimated."""
+    """The name and the arguments; `None` is a number to estimate."""
     call = parse_call(text, what="algorithm", words={ESTIMATE: None})
     name = call.name.lower()
     if name not in ALGORITHMS:
@@ -83,13 +83,13 @@ def _parse(text: str) -> tuple[str, dict[str, float | None]]:
         )
     family = ALGORITHMS[name]
     check_arguments(call, family.written, text, what="algorithm: ")
-    takes = inspect.signature(family).parameters
+    parameters = inspect.signature(family).parameters
     for key, value, position in call.arguments:
-        if value is None and takes[family.written[key]].default is not None:
+        if value is None and parameters[family.written[key]].default is not None:
             problem = f"algorithm: expected a number for {key} in {name}, got {ESTIMATE!r}"
             raise TextError(problem, text, position)
     given = {argument.name: argument.value for argument in call.arguments}
-    # In the order of the class, so that equal algorithms are equal texts.
+    # In the order of the class, so that equal algorithms have equal texts.
     return name, {key: given[key] for key in family.written if key in given}
 
 
@@ -102,16 +102,16 @@ def make_algorithm(
     noise_rate: float | None = None,
     epochs: int | None = None,
 ) -> Algorithm:
-    """Build the algorithm that `text` describes, with what the run knows.
+    """Make the algorithm that `text` describes.
 
     Args:
         text: For instance `"co-teaching(rate=0.4)"`.
-        loss: What an example costs.
+        loss: The loss.
         num_classes: Number of classes.
         num_examples: Number of training examples.
-        noise_rate: Share of wrong labels where the run knows it; serves where the text gives no
-            `rate`. `rate=estimate` does without it.
-        epochs: Length of the run, for stages that are written as shares of it.
+        noise_rate: Share of wrong labels, if known; used if the text has no `rate`.
+            `rate=estimate` ignores it.
+        epochs: Length of the run, for stages given as shares of it.
 
     Example:
         >>> from labelproof import CrossEntropy
@@ -127,9 +127,9 @@ def make_algorithm(
     """
     name, arguments = _parse(text)
     family = ALGORITHMS[name]
-    takes = inspect.signature(family).parameters
+    parameters = inspect.signature(family).parameters
     known: dict[str, Any] = {"noise_rate": noise_rate, "epochs": epochs}
-    keywords = {key: value for key, value in known.items() if key in takes}
+    keywords = {key: value for key, value in known.items() if key in parameters}
     keywords.update({family.written[key]: value for key, value in arguments.items()})
     try:
         return family(loss, num_classes=num_classes, num_examples=num_examples, **keywords)

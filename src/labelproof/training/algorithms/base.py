@@ -1,4 +1,4 @@
-"""What a learning algorithm is: from the logits of a batch to what each network minimises."""
+"""The base class of learning algorithms, and supervised learning."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from labelproof.ranges import whole
 
 @dataclass(frozen=True)
 class Batch:
-    """The examples of a step, with the networks' logits.
+    """The examples of a step and the networks' logits.
 
     Attributes:
-        logits: For each network `(B, C)` in float32.
+        logits: Of each network, `(B, C)`, float32.
         target: The given, possibly wrong, labels, `(B)`.
-        index: Which training examples these are, `(B)`.
+        index: Indices of the training examples, `(B)`.
         weight: The weight of each example, `(B)`, or `None` for equal weights.
     """
 
@@ -32,23 +32,23 @@ class Batch:
 
 
 class Objectives(NamedTuple):
-    """What a step minimises, and the parts of it to log."""
+    """The losses that a step minimises, and the values to log."""
 
     losses: tuple[Tensor, ...]
-    """For each network the scalar it minimises, a mean over the batch."""
+    """The mean loss of the batch for each network, a scalar."""
     parts: dict[str, Tensor]
-    """Scalars without gradient; the names stay the same during a run."""
+    """Scalars without gradient, by name; a run always has the same names."""
 
 
 class Algorithm(nn.Module, ABC):
     """Turns the logits and labels of a batch into what each network minimises.
 
-    A step is recorded once and replayed, so `objectives` must be a pure tensor function: it reads
-    no value back, no shape depends on a value, and whatever changes with the epoch is a tensor that
-    `set_epoch` fills in place. Persistent buffers are saved in checkpoints.
+    A step is recorded once and replayed, so `objectives` must be a pure tensor function: it copies
+    no value to the host, no shape depends on a value, and what changes with the epoch is a tensor
+    that `set_epoch` fills in place. Persistent buffers are saved in checkpoints.
 
     Args:
-        loss: What an example costs; its reduction is the mean.
+        loss: The loss; its reduction is the mean.
         num_classes: Number of classes.
         num_examples: Number of training examples.
 
@@ -66,13 +66,13 @@ class Algorithm(nn.Module, ABC):
     """
 
     num_networks: ClassVar[int] = 1
-    """How many networks learn side by side."""
+    """Number of networks trained together."""
     summary: ClassVar[str] = ""
-    """What it does, in one line."""
+    """One line of description."""
     takes_weights: ClassVar[bool] = False
-    """Whether examples may count differently."""
+    """Whether examples may have weights."""
     written: ClassVar[Mapping[str, str]] = {}
-    """Arguments that can be written in text: the name there and the constructor's."""
+    """Arguments that the text may have: from the name there to the constructor's."""
 
     loss: Loss
 
@@ -87,9 +87,9 @@ class Algorithm(nn.Module, ABC):
 
     @property
     def draws(self) -> bool:
-        """Whether a step takes random numbers, as negative learning inside the loss does.
+        """Whether a step draws random numbers, as negative learning does.
 
-        Whoever records a step must register the generator, and cannot compile the draws.
+        Such a step cannot be compiled, and its generator must be registered before recording.
         """
         return any(
             isinstance(module, NegativeLearning) and not module.expected
@@ -97,29 +97,29 @@ class Algorithm(nn.Module, ABC):
         )
 
     def part_names(self, device: torch.device, *, weighted: bool = False) -> list[str]:
-        """What the parts of `objectives` are called, by asking about two made-up examples."""
+        """The names of the parts of `objectives`, from a call with two made-up examples."""
         two = torch.arange(2, device=device)
         logits = (torch.zeros(2, self.num_classes, device=device),) * self.num_networks
-        kept = {name: buffer.clone() for name, buffer in self.named_buffers()}
+        saved = {name: buffer.clone() for name, buffer in self.named_buffers()}
         weight = torch.ones(2, device=device) if weighted else None
         names = list(self.objectives(Batch(logits, two, two, weight)).parts)
         for name, buffer in self.named_buffers():
-            buffer.copy_(kept[name])
+            buffer.copy_(saved[name])
         return names
 
     @abstractmethod
     def objectives(self, batch: Batch) -> Objectives:
-        """What each network minimises on this batch, without reading a value back."""
+        """What each network minimises on this batch; must not copy a value to the host."""
 
     def set_epoch(self, epoch: float) -> None:
-        """Move everything that depends on the epoch, counted from 0; called before it starts."""
+        """Update what depends on the epoch, counted from 0; called before it starts."""
         self.loss.set_epoch(epoch)
 
     def after_epoch(self, epoch: int) -> None:
-        """Work between two epochs, where values may be read; called when `epoch` has ended."""
+        """Called when `epoch` has ended; may copy values to the host."""
 
     def use_generator(self, generator: torch.Generator | None) -> None:
-        """Take every draw from `generator`, those of negative learning inside the loss too."""
+        """Draw all random numbers from `generator`, also those of negative learning in the loss."""
         self.generator = generator
         for module in self.modules():
             if isinstance(module, NegativeLearning):
@@ -127,11 +127,11 @@ class Algorithm(nn.Module, ABC):
 
 
 def selected_mean(values: Tensor, selected: Tensor) -> Tensor:
-    """Mean of the selected values, and 0 with a gradient of 0 where none is selected.
+    """Mean of the selected values; 0, with a gradient of 0, if none is selected.
 
     Args:
         values: `(B)`.
-        selected: Which of them count, `(B)`, as booleans.
+        selected: `(B)`, booleans.
 
     Example:
         >>> values = torch.tensor([1.0, 2.0, torch.inf])
@@ -140,18 +140,18 @@ def selected_mean(values: Tensor, selected: Tensor) -> Tensor:
         >>> selected_mean(values, torch.tensor([False, False, False]))
         tensor(0.)
     """
-    # `where` rather than a product: an example left out may cost infinity, and inf * 0 is NaN.
+    # `where`, not a product: the loss of an example left out may be infinite, and inf * 0 is NaN.
     return torch.where(selected, values, 0).sum() / selected.sum().clamp_min(1)
 
 
 class Supervised(Algorithm):
     """Minimise the loss on all examples.
 
-    The parts are `base`, `penalty` and `sparse_rate` for a sparse-regularized loss, as its own
-    `parts` gives them; for any other the `sparse_rate` of the plain softmax.
+    The parts of a sparse-regularized loss are `base`, `penalty` and `sparse_rate`, as its method
+    `parts` returns them; any other loss has the `sparse_rate` of the softmax.
 
     Args:
-        loss: What an example costs.
+        loss: The loss.
         num_classes: Number of classes.
         num_examples: Number of training examples.
 
@@ -178,9 +178,8 @@ class Supervised(Algorithm):
             values = loss.per_example(logits, target)
             if loss.class_weight is not None:
                 weight = weight * loss.class_weight[target].to(weight.dtype)
-            # Divided by the number of examples and not by the sum of their weights, so that a
-            # weight of 2 is the example twice, whatever else is in the batch; weights have a mean
-            # of 1.
+            # Divided by the number of examples, not by the sum of their weights, so that a weight
+            # of 2 counts twice whatever else is in the batch; the mean weight is 1.
             value = (values * weight).mean()
         elif isinstance(loss, SparseRegularized) and not _plain(loss):
             parts = loss.parts(logits, target)
@@ -188,11 +187,10 @@ class Supervised(Algorithm):
             return Objectives((parts.total,), {**named, "sparse_rate": parts.sparse_rate})
         else:
             value = loss(logits, target)
-        # On a batch of 128 x 10 a step's price is its number of kernels. The loss itself is two
-        # fused ones on CUDA; `loss.parts` would replace them by some forty, twice over with the
-        # backward pass. Sharpening once more without a gradient takes a few, and the base loss,
-        # whatever it is and whatever it draws, is what the penalty leaves of the total. That
-        # difference is good to the total's last digits, which is plenty for a log.
+        # On a batch of 128 x 10 the time of a step is that of launching its kernels. On CUDA the
+        # loss is two fused kernels; `loss.parts` would be some forty, and as many in the backward
+        # pass. Sharpening again without a gradient takes a few, and the base loss is the total
+        # less the penalty, also if it draws. The difference is exact enough for a log.
         with torch.no_grad():
             named: dict[str, Tensor] = {}
             outputs = Outputs(logits)

@@ -1,8 +1,8 @@
-r"""Co-teaching: two networks, and each learns from what the other finds easy.
+r"""Co-teaching: each of two networks learns from the examples with small loss in the other.
 
-A network learns right labels before it memorises wrong ones, so early on the examples that cost
-much are the suspicious ones. A network that drops them by its own judgement confirms its own
-mistakes; one that drops what its peer finds hard does not.
+A network learns right labels before it memorises wrong ones, so early in training a large loss
+points to a wrong label. A network that selects by its own loss confirms its own mistakes; one that
+selects by its peer's does not.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from labelproof.ranges import within
 from labelproof.training.algorithms.base import Algorithm, Batch, Objectives, selected_mean
 
 WARM_UP = 2
-"""Epochs before the noise rate is first estimated. During the first the examples seen early are
-judged by a network that knows nothing, which says more about their place than their label."""
+"""Epochs before the noise rate is first estimated. In the first epoch the network is still
+untrained, so a loss depends more on when the example came than on its label."""
 
 HIGHEST = 0.9
-"""The largest noise rate that is estimated; beyond it there would be nothing to learn from."""
+"""The largest estimate of the noise rate; with more there is nothing left to learn from."""
 
 
 class CoTeaching(Algorithm):
-    r"""Train each network on the cheapest share of the batch as its peer sees it.
+    r"""Train each network on the examples of the batch that have the smallest loss in its peer.
 
-    At epoch $t$ the share that is left out is $R(t) = \epsilon \min(t / T_k, 1)^c$. Here $t$ counts
-    the epochs that are over, so the first epoch keeps every example and epoch $T_k$ is the first
-    to leave out the full rate $\epsilon$. That is the paper's algorithm, which updates its rate at
-    the end of an epoch; its published code starts one step further on.
+    At epoch $t$ the share left out is $R(t) = \epsilon \min(t / T_k, 1)^c$. Here $t$ counts the
+    finished epochs, so the first epoch keeps every example and epoch $T_k$ is the first to leave
+    out the full rate $\epsilon$. This is the paper's algorithm, which updates the rate at the end
+    of an epoch; its published code is one epoch ahead.
 
-    Without a noise rate nothing is left out for two epochs. Then the rate is estimated from what
-    the examples cost the first network (see `estimate_noise_rate`), again after each epoch until
-    the ramp ends, and the mean of the estimates so far is taken. The first ones are too high
-    where few labels are wrong, since right ones are costly still; the last ones are too low where
-    many are, since wrong ones are being memorised.
+    Without a noise rate nothing is left out for two epochs. Then the rate is estimated from the
+    losses of the first network (see `estimate_noise_rate`) after each epoch until the ramp ends;
+    the mean of the estimates so far is used. Early estimates are too high where few labels are
+    wrong, because right ones still have a large loss; late ones are too low where many are wrong,
+    because they are being memorised.
 
     Args:
-        loss: What an example costs; examples are ranked by it too.
+        loss: The loss, which also ranks the examples.
         num_classes: Number of classes.
         num_examples: Number of training examples.
-        noise_rate: Share of wrong labels, $\epsilon$; estimated unless given.
-        ramp_epochs: Epochs until the full rate is left out, $T_k$.
-        exponent: Shape of the ramp, $c$; above 1 it starts more gently.
+        noise_rate: Share of wrong labels, $\epsilon$; estimated by default.
+        ramp_epochs: Epochs until the share left out is the full rate, $T_k$.
+        exponent: Shape of the ramp, $c$; above 1 it starts more slowly.
 
     Example:
         >>> from labelproof import CrossEntropy
@@ -96,25 +96,25 @@ class CoTeaching(Algorithm):
         self.ramp_epochs = within("ramp_epochs", ramp_epochs, 0)
         self.exponent = within("exponent", exponent, 0, open_low=True)
         rate = 0.0 if noise_rate is None else within("noise_rate", noise_rate, 0, 1)
-        # The rate is saved, for an estimate cannot be made again after a resume; so is what it is
-        # made from, so that it does not matter on which side of `after_epoch` a run was saved.
+        # The rate is saved, because it cannot be estimated again after resuming; the losses are
+        # saved, so that a run may be saved before or after `after_epoch`.
         self.register_buffer("noise_rate", torch.tensor(rate))
-        seen = torch.full((self.num_examples,), torch.nan) if self.estimates else None
-        self.register_buffer("example_losses", seen)
+        unseen = torch.full((self.num_examples,), torch.nan) if self.estimates else None
+        self.register_buffer("example_losses", unseen)
         self.register_buffer("forget_rate", torch.zeros(()), persistent=False)
         self.set_epoch(0)
 
     def set_epoch(self, epoch: float) -> None:
-        """Move the share that is left out, and the loss's schedules."""
+        """Update the share left out and the loss's schedules."""
         super().set_epoch(epoch)
         progress = min(epoch / self.ramp_epochs, 1.0) if self.ramp_epochs else 1.0
         self.forget_rate.copy_(self.noise_rate * progress**self.exponent)
 
     def objectives(self, batch: Batch) -> Objectives:
-        """For each network the mean loss of the examples its peer would keep."""
+        """For each network, the mean loss of the examples that its peer selects."""
         first, second = (self.loss.per_example(logits, batch.target) for logits in batch.logits)
-        # One sort for both, but two separate graphs behind the losses, so that neither network
-        # hears of the other's gradient and either backward pass can run alone.
+        # One sort for both, but two separate graphs behind the losses, so that no gradient flows
+        # from one network to the other and either backward pass can run alone.
         costs = torch.stack([first, second]).detach()
         if self.example_losses is not None:
             self.example_losses.index_copy_(0, batch.index, costs[0].to(self.example_losses.dtype))
@@ -130,23 +130,23 @@ class CoTeaching(Algorithm):
         )
 
     def after_epoch(self, epoch: int) -> None:
-        """Estimate the noise rate where none was given, until the ramp has ended."""
-        over = epoch + 1
-        if self.example_losses is not None and WARM_UP <= over <= max(self.ramp_epochs, WARM_UP):
+        """Estimate the noise rate if none was given, until the ramp has ended."""
+        done = epoch + 1
+        if self.example_losses is not None and WARM_UP <= done <= max(self.ramp_epochs, WARM_UP):
             estimate = estimate_noise_rate(self.example_losses.cpu().numpy())
-            # How many there were follows from the epoch, so their mean needs no list of them.
-            number = over - WARM_UP + 1
+            # The epoch gives the number of estimates, so a running mean needs no other state.
+            number = done - WARM_UP + 1
             self.noise_rate.lerp_(torch.full_like(self.noise_rate, estimate), 1 / number)
 
 
 def smallest(costs: Tensor, share: Tensor) -> Tensor:
-    """Mark the cheapest share of each row, the number rounded down but at least one.
+    """Select the smallest share of each row, rounded down but at least one.
 
-    Of examples that cost the same the one that comes first is kept; what costs NaN is kept last.
+    Of equal values the first is selected; NaN counts as the largest.
 
     Args:
         costs: `(..., B)`.
-        share: A number between 0 and 1, as a tensor without axes.
+        share: A number between 0 and 1, as a scalar tensor.
 
     Returns:
         Booleans of the same shape.
@@ -156,25 +156,25 @@ def smallest(costs: Tensor, share: Tensor) -> Tensor:
         tensor([False,  True,  True, False])
     """
     size = costs.shape[-1]
-    # In float32 a share of 1 - 0.9 of ten examples is a little less than one.
+    # In float32, 1 - 0.9 of ten examples is slightly less than one.
     count = (share * (size * (1 + 1e-6))).floor().clamp_min(1)
-    # The number moves with the epoch, so it may not become a shape: ranks are compared instead.
+    # The count changes with the epoch, so it must not become a shape: compare ranks instead.
     ranks = costs.argsort(dim=-1, stable=True).argsort(dim=-1)
     return ranks < count
 
 
 def estimate_noise_rate(losses: ArrayLike) -> float:
-    """Share of wrong labels, as the weight of the costly part of a mixture of two Gaussians.
+    """Share of wrong labels: the weight of the upper component of a mixture of two Gaussians.
 
-    The losses are scaled to [0, 1] first. Examples whose loss is not finite, because they were not
-    seen yet, do not count. The tail of the right labels goes to the costly part too, so that even
-    clean labels come out above zero.
+    The losses are scaled to [0, 1] first. Losses that are not finite, of examples not seen yet, are
+    ignored. The upper component also takes the tail of the right labels, so the estimate is above
+    zero even for clean labels.
 
     Args:
-        losses: One for each example, from a network that has begun to learn but not to memorise.
+        losses: One for each example, from a network that has started to learn but not to memorise.
 
     Returns:
-        A number between 0 and 0.9; 0 where all losses are the same.
+        A number between 0 and 0.9; 0 if all losses are equal.
 
     Example:
         >>> estimate_noise_rate([0.1, 0.2, 0.15, 4.0, 0.1, 0.2, 0.15, 4.1])
@@ -183,7 +183,7 @@ def estimate_noise_rate(losses: ArrayLike) -> float:
     Reference:
         Li et al., "DivideMix: Learning with Noisy Labels as Semi-supervised Learning", ICLR 2020.
     """
-    # Imported here: scikit-learn takes a second, and most runs know their noise rate.
+    # Imported here: scikit-learn takes a second to import, and most runs do not need it.
     from sklearn.mixture import GaussianMixture
 
     values = np.asarray(losses, dtype=np.float64).reshape(-1)

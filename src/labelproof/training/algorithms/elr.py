@@ -1,7 +1,7 @@
-"""Early-learning regularization: hold the network to what it believed before it memorised.
+"""Early-learning regularization: keep predictions close to those before memorisation.
 
 A network learns right labels first and memorises wrong ones later. A moving average of its past
-predictions remembers the first phase, and a penalty keeps the output close to that average.
+predictions preserves the first phase, and a penalty keeps the output close to that average.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from labelproof.ranges import within
 from labelproof.training.algorithms.base import Algorithm, Batch, Objectives
 
 CLAMP = 1e-4
-"""Probabilities stay this far from 0 and 1, as in the authors' code. It keeps `1 - <t, u>` away
-from 0, where the logarithm and its gradient have no bound."""
+"""Probabilities are clamped this far from 0 and 1, as in the authors' code. It keeps `1 - <t, u>`
+away from 0, where the logarithm and its gradient are unbounded."""
 
 
 class EarlyLearning(Algorithm):
     r"""Minimise the loss plus $\lambda \log(1 - \langle t, u \rangle)$ on all examples.
 
     Here $u$ is the softmax of the logits and $t$ the example's target: a moving average of its
-    predictions, $t \leftarrow \beta t + (1 - \beta) u$, which starts at 0. A step updates the
-    targets of its batch first and then penalises; no gradient flows through them. The targets are
+    predictions, $t \leftarrow \beta t + (1 - \beta) u$, which starts at 0. A step first updates the
+    targets of its batch, then computes the penalty; no gradient flows through the targets. They are
     one row for each training example and are saved in the checkpoint.
 
     The parts are `base`, the loss, `penalty`, the mean logarithm, and `sparse_rate`.
 
     Args:
-        loss: What an example costs; cross entropy in the paper.
+        loss: The loss; cross entropy in the paper.
         num_classes: Number of classes.
         num_examples: Number of training examples.
-        beta: How much of a target stays at each update.
-        weight: Of the penalty, $\lambda$.
+        beta: Decay of the moving average.
+        weight: Weight of the penalty, $\lambda$.
 
     Example:
         >>> from labelproof import CrossEntropy
@@ -71,14 +71,14 @@ class EarlyLearning(Algorithm):
         distributed = torch.distributed
         shared = distributed.is_available() and distributed.is_initialized()
         if shared and (processes := distributed.get_world_size()) > 1:
-            # Each process would know the predictions for its own share of the examples alone.
+            # Each process would have the predictions of only its own share of the examples.
             raise ValueError(f"processes: expected one for elr, got a run over {processes}")
         self.beta = within("beta", beta, 0, 1)
         self.weight = within("lambda", weight, 0)
         self.register_buffer("targets", torch.zeros(self.num_examples, self.num_classes))
 
     def objectives(self, batch: Batch) -> Objectives:
-        """The loss of the batch and the penalty, after the batch's targets have moved."""
+        """The loss of the batch plus the penalty, with updated targets."""
         (logits,) = batch.logits
         log_probabilities = torch.log_softmax(logits, dim=1)
         probabilities = log_probabilities.exp().clamp(CLAMP, 1 - CLAMP)

@@ -1,8 +1,8 @@
-"""From negative to positive learning: say what an image is not, then trust what fits.
+"""NLNL: negative learning, then positive learning on the labels that the network predicts.
 
-A wrong label misleads a network that is told "this is a 7". Told "this is no 3", with the 3 drawn
-from the other labels, it is misled far less often. Once it has learned that way, the labels it
-believes are mostly right, and can be learned as they stand.
+Positive learning ("this is a 7") is misled by every wrong label. Negative learning ("this is not a
+3", the 3 drawn from the other classes) is misled far less often. After it, the labels to which the
+network gives a high probability are mostly right, and positive learning can use them.
 """
 
 from __future__ import annotations
@@ -21,27 +21,28 @@ from labelproof.ranges import whole, within
 from labelproof.training.algorithms.base import Algorithm, Batch, Objectives, selected_mean
 
 BELIEVED = 0.5
-"""The probability above which a given label is learned as it stands."""
+"""Probability of the given label above which positive learning uses it."""
 
 
 class NegativeToPositive(Algorithm):
     r"""Negative learning, then selective negative learning, then selective positive learning.
 
-    1. For `negative_epochs` every example is told a label that it is not.
-    2. For `selective_epochs` only those are whose given label has a probability above $1 / C$.
-    3. From then on the loss is minimised on the examples whose given label has one above 0.5.
+    1. For `negative_epochs`: negative learning on every example.
+    2. For `selective_epochs`: the same on examples whose given label has a probability above
+       $1 / C$.
+    3. After that: the loss on examples whose given label has a probability above 0.5.
 
-    Each is a mean over the examples that are chosen. The first stage alone is `Supervised` with
+    Each is a mean over the selected examples. For the first stage alone, use `Supervised` with
     negative learning as its loss.
 
     Args:
-        loss: What an example costs in the last stage; cross entropy in the paper.
+        loss: The loss of the last stage; cross entropy in the paper.
         num_classes: Number of classes.
         num_examples: Number of training examples.
         negative_epochs: Length of the first stage: whole epochs, or below 1 a share of `epochs`.
         selective_epochs: Length of the second stage, likewise.
-        samples: Labels that an example is told it is not, drawn anew in each step.
-        epochs: Length of the run; needed where a stage is a share of it.
+        samples: Number of complementary labels for each example, drawn anew in each step.
+        epochs: Length of the run; needed if a stage is a share of it.
 
     Example:
         >>> from labelproof import CrossEntropy
@@ -93,7 +94,7 @@ class NegativeToPositive(Algorithm):
         self.samples = whole("samples", samples, 1)
         first = _length("negative_epochs", negative_epochs, epochs)
         second = _length("selective_epochs", selective_epochs, epochs)
-        # Rounded together, not one by one: two stages of 0.5 in 5 epochs are 2 and 3.
+        # The sum is rounded, not each length: two stages of 0.5 in 5 epochs are 2 and 3.
         self.first_selective = round(first)
         self.first_positive = round(first + second)
         self.register_buffer("log_threshold", torch.zeros(()), persistent=False)
@@ -103,11 +104,11 @@ class NegativeToPositive(Algorithm):
 
     @property
     def draws(self) -> bool:
-        """Always: labels are drawn in every step, though the last stage does not need them."""
+        """Always true: labels are drawn in every step, although the last stage ignores them."""
         return True
 
     def set_epoch(self, epoch: float) -> None:
-        """Enter the epoch's stage, and move the loss's schedules."""
+        """Enter the epoch's stage and update the loss's schedules."""
         super().set_epoch(epoch)
         if epoch < self.first_selective:
             self.stage, threshold = "negative", 0.0
@@ -119,17 +120,17 @@ class NegativeToPositive(Algorithm):
         self.positive.fill_(self.stage == "positive")
 
     def objectives(self, batch: Batch) -> Objectives:
-        """The mean loss of the examples that the stage chooses."""
+        """The mean loss of the examples that the stage selects."""
         (logits,) = batch.logits
         log_probabilities = torch.log_softmax(logits, dim=1)
         drawn = draw_complementary(
             batch.target, self.num_classes, samples=self.samples, generator=self.generator
         )
         negative = -log_complements(log_probabilities).gather(1, drawn).mean(dim=1)
-        # Both kinds are computed in every stage, so that one recorded step serves all three.
+        # Every stage computes both losses, so that one recorded step serves all three.
         values = torch.where(self.positive, self.loss.per_example(logits, batch.target), negative)
-        believed = of_label(log_probabilities.detach(), batch.target)
-        selected = believed > self.log_threshold
+        log_probability = of_label(log_probabilities.detach(), batch.target)
+        selected = log_probability > self.log_threshold
         value = selected_mean(values, selected)
         return Objectives((value,), {"selected": selected.float().mean()})
 
