@@ -1,9 +1,9 @@
-"""Data augmentation: draws made on the host, and a pure function of them on the device.
+"""Data augmentation: random numbers drawn on the host, applied on the device.
 
 An augmentation is written as text: `crop:4,flip,rotation:20`, `resized-crop:224,flip`, `none`. All
-randomness of an epoch is one tensor of draws with a row for each training example, made on the CPU
-before the epoch begins. The device, the batches, runs side by side and resuming therefore do not
-change a pixel.
+random numbers of an epoch are one tensor with a row for each training example, drawn on the CPU
+before the epoch starts. So neither the device, the batches, parallel runs nor resuming change a
+pixel.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _STEPS = {
     "rotation": ("rotation:DEGREES", 2),
     "jitter": ("jitter:BRIGHTNESS:CONTRAST:SATURATION:HUE", 4),
 }
-"""The steps in their order: how each is written, and how many numbers it draws for an image."""
+"""The steps in order: the text of each, and how many numbers it draws per image."""
 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Augmentation of training images; prints as its text.
+    """Augmentation of training images; `str` gives its text.
 
-    The steps are taken in the order resized crop, crop, flip, rotation, jitter.
+    The order of the steps is resized crop, crop, flip, rotation, jitter.
 
     Attributes:
-        crop: Pixels of black put around the image before a window of its size is cut out.
-        flip: Whether left and right are exchanged for half of the images.
-        rotation: Largest angle in degrees, either way; nearest neighbours, black corners.
-        resized_crop: Side of the result, when a part of the image, 8% to all of it and at most 4:3
-            wide or high, is resized to it; 0 for none.
+        crop: Pixels of black padding around the image before a random crop of its size.
+        flip: Whether to flip half of the images horizontally.
+        rotation: Largest angle in degrees, either way; nearest neighbour, black corners.
+        resized_crop: Side of a random resized crop of 8% to 100% of the image, with an aspect ratio
+            of 3:4 to 4:3; 0 for none.
         jitter: Largest change of brightness, contrast, saturation (as a share) and hue (as a part
             of the circle, at most half).
 
@@ -71,18 +71,18 @@ class Augmentation:
 
     @property
     def columns(self) -> dict[str, slice]:
-        """Which columns of the draws belong to which step; a step that is off has none."""
-        found: dict[str, slice] = {}
+        """The columns of the draws that each step uses; a step that is off is absent."""
+        columns: dict[str, slice] = {}
         end = 0
         for name, (_, width) in _STEPS.items():
             if any(self._numbers(name)):
-                found[name] = slice(end, end + width)
+                columns[name] = slice(end, end + width)
                 end += width
-        return found
+        return columns
 
     @property
     def num_draws(self) -> int:
-        """Columns of the draws."""
+        """Number of columns of the draws."""
         return sum(columns.stop - columns.start for columns in self.columns.values())
 
     def __str__(self) -> str:
@@ -129,23 +129,23 @@ def parse_augmentation(text: str) -> Augmentation:
 
 
 SCALE = (0.08, 1.0)
-"""The smallest and the largest share of an image that a resized crop shows."""
+"""The smallest and the largest share of an image that a resized crop covers."""
 
 
 def draw_augmentation(augmentation: Augmentation, count: int, generator: torch.Generator) -> Tensor:
-    """Draw what an epoch's augmentation needs, a row for each training example.
+    """Draw an epoch's random numbers for augmentation, a row for each training example.
 
-    The draws of one step do not depend on which other steps there are, so that two runs that differ
-    in one step alone see the same images in all others.
+    The draws of a step do not depend on the other steps, so two runs that differ in one step draw
+    the same numbers for all others.
 
     Args:
-        augmentation: What is done to the images.
+        augmentation: The augmentation.
         count: Number of training examples.
-        generator: Of the CPU; it is moved on.
+        generator: A generator on the CPU.
 
     Returns:
-        `(count, augmentation.num_draws)`, float32, in the units that the device works in: whole
-        pixels, 0 or 1, cosine and sine, and factors.
+        `(count, augmentation.num_draws)`, float32, in the units that the device uses: whole pixels,
+        0 or 1, cosine and sine, and factors.
 
     Example:
         >>> draws = draw_augmentation(Augmentation(crop=4), 2, torch.Generator().manual_seed(1))
@@ -163,10 +163,10 @@ def draw_augmentation(augmentation: Augmentation, count: int, generator: torch.G
     steps = {
         "crop": (uniform(2) * window).floor() - augmentation.crop,
         "flip": (uniform(1) < 0.5).to(torch.float32),
-        "rotation": _turns(uniform(1), augmentation.rotation),
+        "rotation": _rotations(uniform(1), augmentation.rotation),
         "jitter": _factors(uniform(4), augmentation.jitter),
     }
-    # Last, since it has many: nothing is drawn after it that would have to stay the same.
+    # Drawn last, so that its many numbers do not shift those of the other steps.
     if augmentation.resized_crop:
         steps["resized_crop"] = torch.cat([_box_sizes(uniform(2 * geometry.ATTEMPTS)), uniform(2)])
     chosen = torch.cat([steps[name] for name in augmentation.columns])
@@ -183,24 +183,24 @@ def gather_images(
     std: Tensor,
     dtype: torch.dtype = torch.float32,
 ) -> Tensor:
-    """Take a batch out of images that lie on the device, augment and normalise it.
+    """Gather a batch of images on the device, augment and normalise it.
 
-    A pure function of its tensors without a branch on their values: it can be compiled in one
-    graph and captured. Crop, flip and rotation together are one gather.
+    A pure function of its tensors that does not branch on their values, so it can be compiled and
+    captured as one graph. Crop, flip and rotation together are one gather.
 
     Args:
-        images: All of them, `(N, H, W, C)`, uint8.
-        index: Which ones, `(B)`, int64; `None` for a batch whose resized crops are cut already, as
-            `StreamedImages` gives it.
+        images: All images, `(N, H, W, C)`, uint8.
+        index: Indices of the batch, `(B)`, int64; `None` if `images` is a batch with its resized
+            crops already applied, as `StreamedImages` returns it.
         draws: Their rows of `draw_augmentation`, `(B, K)`.
-        augmentation: What the draws were made for.
-        mean: Of each channel, scaled to 0..1: `(C)`, float32, on the images' device.
-        std: Likewise the standard deviation.
-        dtype: Of the result.
+        augmentation: The augmentation of the draws.
+        mean: Per-channel mean of pixels scaled to 0..1: `(C)`, float32, on the images' device.
+        std: Per-channel standard deviation, likewise.
+        dtype: Type of the result.
 
     Returns:
-        `(B, C, H, W)` in the memory format channels last; `H` and `W` are the resized crop's side
-        where there is one.
+        `(B, C, H, W)` in channels-last memory format; `H` and `W` are the side of the resized crop,
+        if there is one.
     """
     columns = augmentation.columns
     if index is not None and "resized_crop" in columns:
@@ -240,12 +240,12 @@ def prepare_images(
         images: `(B, H, W, C)`, uint8.
         mean: See `gather_images`.
         std: See `gather_images`.
-        dtype: Of the result.
-        size: Where training has resized crops, their side: the image's short side is brought to
-            256/224 of it and the centre cut out.
+        dtype: Type of the result.
+        size: Side of the resized crops in training, if any: the short side is resized to 256/224 of
+            it and the centre cropped.
 
     Returns:
-        `(B, C, H, W)` in the memory format channels last.
+        `(B, C, H, W)` in channels-last memory format.
     """
     if size is not None:
         edges = geometry.centre_box(images.shape[1], images.shape[2], size)
@@ -262,27 +262,27 @@ def _move(
     mirror: Tensor | None,
     turn: Tensor | None,
 ) -> Tensor:
-    """Crop, flip and rotate, `(B, H, W, C)` uint8."""
+    """Crop, flip and rotate; `(B, H, W, C)`, uint8."""
     _, height, width, channels = images.shape
     pixel, inside = geometry.trace_pixels(height, width, shift=shift, mirror=mirror, turn=turn)
-    # A resident set may have more than 2**31 pixels, while one image does not.
+    # int64, because a resident set may have more than 2**31 pixels; one image has fewer.
     place = pixel + (index * (height * width)).view(-1, 1, 1)
-    found = images.view(-1, channels).index_select(0, place.view(-1)).view(*place.shape, channels)
+    moved = images.view(-1, channels).index_select(0, place.view(-1)).view(*place.shape, channels)
     # Black before normalising, as if the image had been padded in its file.
-    return found if inside is None else found * inside.to(torch.uint8).unsqueeze(-1)
+    return moved if inside is None else moved * inside.to(torch.uint8).unsqueeze(-1)
 
 
 def _normalise(images: Tensor, scale: Tensor, offset: Tensor, dtype: torch.dtype) -> Tensor:
     count, height, width, channels = images.shape
-    # By whole rows of pixels: a CPU is several times slower when the innermost loop has length 3.
+    # Whole rows of pixels: with an innermost loop of length 3 a CPU is several times slower.
     rows = images.reshape(count, height, width * channels)
     rows = rows * scale.repeat(width) - offset.repeat(width)
     return rows.to(dtype).view(count, height, width, channels).permute(0, 3, 1, 2)
 
 
-def _turns(uniform: Tensor, degrees: float) -> Tensor:
+def _rotations(uniform: Tensor, degrees: float) -> Tensor:
     angle = (2 * uniform.double() - 1) * math.radians(degrees)
-    # In whole 65536ths, which float32 holds exactly.
+    # Multiples of 1/65536, which float32 represents exactly.
     return (torch.cat([angle.cos(), angle.sin()]) * 65536).round().div(65536).to(torch.float32)
 
 
@@ -293,7 +293,7 @@ def _factors(uniform: Tensor, strengths: tuple[float, float, float, float]) -> T
 
 
 def _box_sizes(uniform: Tensor) -> Tensor:
-    """Widths and heights of boxes of uniform area and uniform logarithm of the ratio."""
+    """Widths and heights of boxes with uniform area and uniform log aspect ratio."""
     area, ratio = uniform.double().view(geometry.ATTEMPTS, 2, -1).unbind(1)
     area = SCALE[0] + area * (SCALE[1] - SCALE[0])
     lowest, highest = (math.log(bound) for bound in geometry.RATIO)
@@ -303,16 +303,16 @@ def _box_sizes(uniform: Tensor) -> Tensor:
 
 
 def jitter(images: Tensor, factors: Tensor, *, strengths: tuple[float, ...]) -> Tensor:
-    """Change the colours of each image by its own factors.
+    """Colour jitter of each image by its own factors.
 
-    The changes are torchvision's, but always in the order brightness, contrast, saturation, hue,
-    where torchvision shuffles it for every image: branching on a draw would split the kernel.
+    The operations are torchvision's, but always in the order brightness, contrast, saturation, hue.
+    torchvision shuffles the order for every image; branching on a draw would split the kernel.
 
     Args:
         images: `(B, H, W, C)`, floats in 0..1, of 1 or 3 channels.
         factors: `(B, 4)`: brightness, contrast and saturation, where 1 changes nothing, and the
-            part of a full circle that hues turn by.
-        strengths: How far each may go; one that is 0 is left out.
+            rotation of the hue as a part of the circle.
+        strengths: Largest change of each; 0 skips it.
     """
     if images.shape[-1] not in (1, 3):
         raise ValueError(
@@ -339,14 +339,14 @@ def _change_saturation(images: Tensor, factor: Tensor) -> Tensor:
 
 
 def _turn_hue(images: Tensor, turn: Tensor) -> Tensor:
-    """Turn hues by a part of the circle, keeping lightest and darkest channel as values."""
+    """Rotate hues by a part of the circle, keeping the largest and smallest channel values."""
     if images.shape[-1] == 1:
         return images
     red, green, blue = images.unbind(-1)
     highest = torch.maximum(red, torch.maximum(green, blue))
     lowest = torch.minimum(red, torch.minimum(green, blue))
     spread = highest - lowest
-    # A grey pixel has no hue; any will do, as it has no spread to show it with.
+    # A grey pixel has no hue and a spread of 0, which hides whatever is computed here.
     divisor = torch.where(spread == 0, 1, spread)
     hue = torch.where(
         highest == red,
@@ -354,8 +354,8 @@ def _turn_hue(images: Tensor, turn: Tensor) -> Tensor:
         torch.where(highest == green, 2 + (blue - red) / divisor, 4 + (red - green) / divisor),
     )
     hue = hue + 6 * turn.squeeze(-1)
-    # Around the circle of sixths, a channel is full for two, empty for two, and linear between;
-    # red, green and blue differ in where they start.
+    # Of the six sextants of the hue circle, a channel is full in two, empty in two and linear in
+    # the two between; red, green and blue differ in where they start.
     channels: list[Tensor] = []
     for start in (5, 3, 1):
         place = torch.remainder(start + hue, 6)
@@ -365,7 +365,7 @@ def _turn_hue(images: Tensor, turn: Tensor) -> Tensor:
 
 
 def _grey(images: Tensor) -> Tensor:
-    """The grey of each pixel, by what the eye makes of the three colours, `(..., 1)`."""
+    """The luma of each pixel, `(..., 1)`."""
     if images.shape[-1] == 1:
         return images
     red, green, blue = images.split(1, dim=-1)

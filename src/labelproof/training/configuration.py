@@ -1,4 +1,4 @@
-"""Everything that decides the outcome of a run, as plain values."""
+"""The configuration of a run: every setting that affects its result."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from labelproof.training.algorithms import format_algorithm
 from labelproof.training.augmentation import parse_augmentation
 
 PRECISIONS = ("auto", "float32", "bf16", "fp16")
-"""How the network computes: `auto` is bf16 on CUDA and float32 elsewhere."""
+"""Floating-point types of the network: `auto` is bf16 on CUDA and float32 elsewhere."""
 
 OPTIMIZERS = ("sgd", "adamw")
 
 CLASS_WEIGHTS = ("none", "balanced")
 
 L1_ON = ("all", "weights")
-"""Parameters under the l1 penalty: every one, or those with more than one dimension."""
+"""Parameters that the l1 penalty covers: all, or those with more than one dimension."""
 
-_LONGEST = 160
-"""Characters of a run's name before its seed."""
+_MAX_LENGTH = 160
+"""Maximum number of characters of a run's name before its seed."""
 
-_LATER = ("validation", "class_weight", "l1", "l1_on", "l1_before_clipping")
-"""Settings that came after records were kept; at their defaults a run's name is without them."""
+_ADDED = ("validation", "class_weight", "l1", "l1_on", "l1_before_clipping")
+"""Settings added after the first records; at their defaults the run's name omits them."""
 
 
 @dataclass(frozen=True)
 class Configuration:
     """One training run: the data, the labels, the network, the loss and how it is trained.
 
-    Texts are normalised, so equal runs compare equal.
+    Text is normalised, so equal runs compare equal.
 
     Attributes:
         data: A dataset's name, or the path of your own.
@@ -56,25 +56,25 @@ class Configuration:
         learning_rate: Learning rate of the first epoch.
         schedule: Learning-rate schedule: `cosine` (to 0), `cosine:0.001` (to that rate),
             `exponential:0.97`, `step:30:0.1`, `constant`.
-        momentum: Of SGD.
+        momentum: Momentum of SGD, or AdamW's first beta.
         nesterov: Whether SGD uses Nesterov momentum.
-        weight_decay: Of all parameters.
+        weight_decay: Weight decay of all parameters.
         clip_norm: Norm to clip the gradient to; 0 does not clip.
         augmentation: Augmentation of training images: `crop:PIXELS`, `flip`, `rotation:DEGREES`,
             `resized-crop:SIDE`, `jitter:BRIGHTNESS:CONTRAST:SATURATION:HUE`, joined by commas; or
             `none`.
         precision: `auto`, `float32`, `bf16` or `fp16`.
-        average: Decay of an exponential moving average of the weights; the average is evaluated and
-            kept. 0 for none.
+        average: Decay of an exponential moving average of the weights, which is evaluated and saved
+            in their place; 0 for none.
         imbalance: Class imbalance to create, such as `long-tailed:0.01`.
         seed: Seed of the noise, the weights, the order of examples and augmentation.
-        validation: Share of the training examples to hold out; the accuracy on their given labels
-            is in every epoch's metrics.
+        validation: Share of the training examples to hold out; every epoch's metrics have the
+            accuracy on their given labels.
         class_weight: `balanced` gives every class the same total weight; `none` gives every example
             the same weight.
         l1: Weight of the l1 norm of the parameters: `l1 * sign(w)` is added to the gradient. The
-            training loss in the metrics is without it.
-        l1_on: `all` parameters, or `weights` alone, without biases and batch norm's parameters.
+            training loss in the metrics excludes it.
+        l1_on: `all` parameters, or only `weights`, without biases and batch norm's parameters.
         l1_before_clipping: Whether the l1 gradient is clipped with the loss's; otherwise it is
             added to the clipped gradient.
 
@@ -148,19 +148,19 @@ class Configuration:
             "l1_on": choose("l1_on", self.l1_on, L1_ON),
             "l1_before_clipping": flag("l1_before_clipping", self.l1_before_clipping),
         }
-        # Whether a floor lies below the rate that falls to it is known only here.
+        # Only here are both the learning rate and its floor known.
         learning_rate(self.schedule, self.learning_rate, epochs=self.epochs)
         if self.nesterov and (not self.momentum or self.optimizer == "adamw"):
             raise ValueError("nesterov: expected it with sgd and a momentum above 0 alone")
         if self.optimizer == "adamw" and self.momentum == 1:
             raise ValueError("momentum: expected a number below 1 for adamw, got 1")
         for name, value in canonical.items():
-            # A negative zero is equal to zero, but not as text, and so would make another name.
+            # -0.0 equals 0.0 but prints differently, and so would give another name.
             object.__setattr__(self, name, value + 0.0 if isinstance(value, float) else value)
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Configuration:
-        """From plain values, such as a TOML file's or a record's; unknown names are refused.
+        """From plain values, such as those of a TOML file or a record; refuses unknown names.
 
         >>> Configuration.from_values({"data": "digits", "epoch": 3})
         Traceback (most recent call last):
@@ -178,7 +178,7 @@ class Configuration:
 
     @classmethod
     def recorded(cls, values: Mapping[str, Any]) -> Configuration:
-        """From the values that a run has left, whose loss's code need not be here any more.
+        """From the values in a run's folder; the code of its own loss need not be available.
 
         >>> Configuration.recorded({"data": "digits", "loss": "mine@0a1b2c"}).loss
         'mine@0a1b2c'
@@ -186,28 +186,28 @@ class Configuration:
         try:
             return cls.from_values(values)
         except OwnLossError:
-            made = cls.from_values({**values, "loss": "ce"})
-            object.__setattr__(made, "loss", values["loss"])
-            return made
+            configuration = cls.from_values({**values, "loss": "ce"})
+            object.__setattr__(configuration, "loss", values["loss"])
+            return configuration
 
     def as_values(self) -> dict[str, Any]:
         """As plain values, in the order of the attributes."""
         return dataclasses.asdict(self)
 
     def differences(self, other: Configuration) -> list[str]:
-        """The names of the attributes in which two configurations differ."""
+        """The names of the attributes that differ."""
         mine, theirs = self.as_values(), other.as_values()
         return [name for name in mine if mine[name] != theirs[name]]
 
     @property
     def name(self) -> str:
-        """A readable name, different for every configuration: the main choices and a hash.
+        """A readable and unique name: the main settings and a hash.
 
         >>> Configuration("mnist", noise="symmetric:0.8", loss="ce+sr", seed=2).name
         'mnist-symmetric-0.8-ce-sr-s2-44bf1a22'
         """
         values = self.as_values()
-        for name in _LATER:  # without them the name is what it was before there was such a setting
+        for name in _ADDED:  # omitted, so that runs from before the setting keep their name
             if values[name] == getattr(type(self), name):
                 del values[name]
         text = json.dumps(values, sort_keys=True)
@@ -218,19 +218,19 @@ class Configuration:
         parts = [data, self.noise, self.imbalance, algorithm, loss]
         words = [re.sub(r"[^a-z0-9.]+", "-", part.lower()).strip("-.") for part in parts]
         chosen = [word for word in words if word and word != "none"]
-        # File systems allow 255 characters, of which other files in the folder need some.
-        return "-".join(["-".join(chosen)[:_LONGEST].strip("-."), f"s{self.seed}", digest])
+        # File systems allow 255 characters; suffixes of files next to the folder need some of them.
+        return "-".join(["-".join(chosen)[:_MAX_LENGTH].strip("-."), f"s{self.seed}", digest])
 
 
 _FORMS = ["cosine", "cosine:FLOOR", "constant", "exponential:FACTOR", "step:EPOCHS:FACTOR"]
 
 
 def learning_rate(schedule: str, initial: float, *, epochs: int) -> Schedule:
-    """The learning rate of each epoch, as the paper steps it.
+    """The learning rate as a function of the epoch.
 
     Args:
-        schedule: As a configuration has it.
-        initial: The rate of the first epoch.
+        schedule: See `Configuration.schedule`.
+        initial: Learning rate of the first epoch.
         epochs: Length of the run.
 
     Example:
@@ -256,7 +256,7 @@ def learning_rate(schedule: str, initial: float, *, epochs: int) -> Schedule:
 
 
 def format_schedule(text: str) -> str:
-    """Write a schedule in the one way that records compare by.
+    """The canonical text of a schedule.
 
     >>> format_schedule(" Step:30.0:.1")
     'step:30:0.1'
@@ -282,4 +282,4 @@ def _parse_schedule(text: str) -> tuple[str, float, int, float]:
 
 
 def _digits(number: float) -> str:
-    return repr(number).removesuffix(".0")  # all of them: a run is made from this text
+    return repr(number).removesuffix(".0")  # all digits: a run is made from this text

@@ -1,7 +1,7 @@
-"""Where the pixels of an augmented image come from, in whole numbers that every device shares.
+"""The source pixels of an augmented image, in integer arithmetic.
 
-Rotations are counted in 65536ths and boxes in whole pixels, so that no device rounds them its own
-way: an image augmented on a GPU is the one that a CPU would have made.
+Rotations are multiples of 1/65536 and boxes whole pixels, so that devices cannot round differently:
+an image augmented on a GPU equals the one augmented on a CPU.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 ATTEMPTS = 10
-"""How often a box that does not fit the image is drawn anew before the centre is taken."""
+"""Number of boxes to try; if none fits the image, the centre is used."""
 
 RATIO = (3 / 4, 4 / 3)
-"""The narrowest and the widest box: width over height."""
+"""The smallest and the largest aspect ratio of a box, width over height."""
 
 _ONE = 1 << 16
-# Weights are whole shares, few enough that float32 adds up shares of 255 levels without rounding:
-# sums are then exact in whatever order a device takes them.
+# Weights are integers that sum to about 32768: their products with pixel values up to 255 have
+# exact sums in float32, in whatever order a device adds them.
 _SHARES = 1 << 15
 
 
 def trace_pixels(
     height: int, width: int, *, shift: Tensor | None, mirror: Tensor | None, turn: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
-    """For each pixel of an image that was shifted, mirrored and turned, the pixel it shows.
+    """The source pixel of each pixel of an image that is shifted, mirrored, then rotated.
 
-    Turning comes last and is by nearest neighbours about the centre, counter-clockwise. What any
-    step moved out of the image stays lost to the next one.
+    The rotation is counter-clockwise about the centre, by nearest neighbour. What a step moves out
+    of the image is lost to the next one.
 
     Args:
-        height: Of the image.
-        width: Of the image.
+        height: Height of the image.
+        width: Width of the image.
         shift: `(B, 2)`, whole rows and columns by which the window moves down and right.
-        mirror: `(B, 1)`, 1 to exchange left and right, 0 not to.
-        turn: `(B, 2)`, cosine and sine of the angle, in whole 65536ths.
+        mirror: `(B, 1)`, 1 to flip horizontally, else 0.
+        turn: `(B, 2)`, cosine and sine of the angle, multiples of 1/65536.
 
     Returns:
-        `(B, H, W)` pixel numbers, int32, row by row; and 1 for those inside the image, 0 for the
-        others, which have pixel number 0; or `None` where all must be inside.
+        `(B, H, W)` indices of pixels, int32, row by row; and 1 for those inside the image, 0 for
+        the others, whose index is 0; or `None` if all are inside.
     """
     part = next(part for part in (shift, mirror, turn) if part is not None)
     row = torch.arange(height, dtype=torch.int32, device=part.device).view(1, -1, 1)
@@ -50,18 +50,18 @@ def trace_pixels(
     outside: Tensor | None = None
     if turn is not None:
         cosine, sine = ((turn * _ONE).to(torch.int32)[:, i].view(-1, 1, 1) for i in range(2))
-        # Twice the distance from the centre is whole, also where the centre is between pixels.
+        # Twice the distance from the centre is an integer, even if the centre is between pixels.
         down, right = 2 * row + (1 - height), 2 * column + (1 - width)
         column = (cosine * right - sine * down + width * _ONE) >> 17
         row = (sine * right + cosine * down + height * _ONE) >> 17
-        outside = _below_zero_outside(row, column, height, width)
+        outside = _negative_outside(row, column, height, width)
     if mirror is not None:
         sign = (1 - 2 * mirror).to(torch.int32).view(-1, 1, 1)
         column = column * sign + (1 - sign) // 2 * (width - 1)
     if shift is not None:
         steps = shift.to(torch.int32)
         row, column = row + steps[:, 0].view(-1, 1, 1), column + steps[:, 1].view(-1, 1, 1)
-        lost = _below_zero_outside(row, column, height, width)
+        lost = _negative_outside(row, column, height, width)
         outside = lost if outside is None else outside | lost
     pixel = row * width + column
     if outside is None:
@@ -71,17 +71,17 @@ def trace_pixels(
 
 
 def choose_boxes(draws: Tensor, height: int, width: int) -> Tensor:
-    """The part of an image that a random resized crop shows.
+    """The boxes of random resized crops.
 
     Args:
-        draws: `(B, 2 * ATTEMPTS + 2)`: the width and height of boxes to try, as shares of the side
-            of a square as large as the image; then the position in 0..1, downwards and right.
-        height: Of the image.
-        width: Of the image.
+        draws: `(B, 2 * ATTEMPTS + 2)`: the widths and heights of boxes to try, relative to the side
+            of a square of the image's area; then the position from the top and left, in 0..1.
+        height: Height of the image.
+        width: Width of the image.
 
     Returns:
         `(B, 4)`, whole numbers: left, top, right and bottom of the first box that fits, or of the
-        largest box in the centre that is not too narrow or wide.
+        largest centred box with an allowed aspect ratio.
     """
     sizes = (draws[:, :-2] * math.sqrt(height * width)).round().view(-1, ATTEMPTS, 2)
     limits = [(sizes[..., 0], width), (sizes[..., 1], height)]
@@ -90,20 +90,20 @@ def choose_boxes(draws: Tensor, height: int, width: int) -> Tensor:
     wide, high = sizes.gather(1, first).squeeze(1).unbind(1)
     left = (draws[:, -1] * (width - wide + 1)).floor()
     top = (draws[:, -2] * (height - high + 1)).floor()
-    found = torch.stack([left, top, left + wide, top + high], dim=1)
+    drawn = torch.stack([left, top, left + wide, top + high], dim=1)
     edges = _largest_centre(height, width)
-    # One column at a time: a tensor made from a list would be a copy from the host.
+    # One column at a time: a tensor made from a list is copied from the host.
     centre = torch.stack([torch.full_like(left, edge) for edge in edges], dim=1)
-    return torch.where(fits.any(dim=1, keepdim=True), found, centre)
+    return torch.where(fits.any(dim=1, keepdim=True), drawn, centre)
 
 
 def choose_box(
     draws: NDArray[np.float32], height: int, width: int
 ) -> tuple[float, float, float, float]:
-    """As `choose_boxes`, for one image, to the last bit.
+    """As `choose_boxes` for one image, with the same bits.
 
-    A process that decodes images does this for one after the other, and for one the two dozen
-    operations of the other take as long as half a decoding.
+    For the processes that decode images one by one: there the two dozen tensor operations of
+    `choose_boxes` take half as long as decoding.
     """
     sizes = np.rint(draws[:-2] * np.float32(math.sqrt(height * width))).tolist()
     for wide, high in zip(sizes[::2], sizes[1::2], strict=True):
@@ -116,7 +116,7 @@ def choose_box(
 
 
 def _largest_centre(height: int, width: int) -> tuple[int, int, int, int]:
-    """Edges of the largest box in the centre that is not too narrow or wide."""
+    """Edges of the largest centred box with an allowed aspect ratio."""
     ratio = min(max(width / height, RATIO[0]), RATIO[1])
     wide, high = min(width, round(height * ratio)), min(height, round(width / ratio))
     left, top = (width - wide) // 2, (height - high) // 2
@@ -124,14 +124,14 @@ def _largest_centre(height: int, width: int) -> tuple[int, int, int, int]:
 
 
 def short_side(size: int) -> int:
-    """The pixels that evaluation resizes an image's short side to, before it crops to `size`."""
+    """The short side, in pixels, to which evaluation resizes an image before cropping to `size`."""
     return size * 256 // 224
 
 
 def centre_box(height: int, width: int, size: int) -> tuple[float, float, float, float]:
-    """The part that evaluation shows: the centre, after the short side became 256/224 of `size`.
+    """The box that evaluation crops: the centre, with the short side resized to 256/224 of `size`.
 
-    Resizing this box is the same as resizing the whole image and cutting out the centre.
+    Resizing this box is the same as resizing the whole image and cropping the centre.
 
     Returns:
         Left, top, right and bottom.
@@ -147,25 +147,25 @@ def centre_box(height: int, width: int, size: int) -> tuple[float, float, float,
 
 
 def resample(images: Tensor, boxes: Tensor, size: int) -> Tensor:
-    """Resize a box of each image as Pillow does with its bilinear filter.
+    """Resize a box of each image with Pillow's bilinear filter.
 
-    What is made smaller is averaged over as many pixels as it covers. As two products of matrices
-    it is exact, needs no gather, and costs little beside a network.
+    Shrinking averages over all pixels that are covered. As two matrix products it is exact, needs
+    no gather and is cheap compared to a network.
 
     Args:
         images: `(B, H, W, C)`, uint8.
         boxes: `(B, 4)`: left, top, right, bottom.
-        size: Height and width of the result.
+        size: Side of the result.
 
     Returns:
         `(B, size, size, C)`, uint8.
     """
     count, height, width, channels = images.shape
-    # Copied, as some CPUs multiply by a transposed matrix ten times slower.
+    # Copied: on some CPUs a product with a transposed matrix is ten times slower.
     across = _weights(boxes[:, 0], boxes[:, 2], width, size).mT.contiguous()
     down = _weights(boxes[:, 1], boxes[:, 3], height, size)
     lines = images.permute(0, 1, 3, 2).reshape(count, height * channels, width).to(torch.float32)
-    # Pillow keeps whole numbers between its passes too.
+    # Pillow also rounds between its two passes.
     narrow = _levels(torch.bmm(lines, across))
     result = _levels(torch.bmm(down, narrow.view(count, height, channels * size)))
     result = result.to(torch.uint8).view(count, size, channels, size)
@@ -173,7 +173,7 @@ def resample(images: Tensor, boxes: Tensor, size: int) -> Tensor:
 
 
 def _weights(start: Tensor, end: Tensor, length: int, size: int) -> Tensor:
-    """How many shares each of `length` pixels gives to each of `size`, `(B, size, length)`."""
+    """Integer weights of `length` source pixels in each of `size` pixels, `(B, size, length)`."""
     scale = ((end - start) / size).view(-1, 1, 1)
     steps = torch.arange(size, dtype=torch.float32, device=start.device).view(1, -1, 1)
     pixels = torch.arange(length, dtype=torch.float32, device=start.device).view(1, 1, -1)
@@ -183,11 +183,11 @@ def _weights(start: Tensor, end: Tensor, length: int, size: int) -> Tensor:
 
 
 def _levels(sums: Tensor) -> Tensor:
-    """Shares of grey levels to the nearest level."""
+    """Weighted sums of pixel values, rounded to the nearest value."""
     return torch.floor((sums + _SHARES / 2) / _SHARES).clamp_max(255)
 
 
-def _below_zero_outside(row: Tensor, column: Tensor, height: int, width: int) -> Tensor:
-    # The sign bit of an `or` is set where that of any part is: arithmetic, which CPUs do many times
-    # faster than comparisons and selections.
+def _negative_outside(row: Tensor, column: Tensor, height: int, width: int) -> Tensor:
+    # The sign bit of an `or` is set if that of any operand is; on a CPU this is many times faster
+    # than comparing and selecting.
     return (row | (height - 1 - row)) | (column | (width - 1 - column))
