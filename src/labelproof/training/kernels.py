@@ -1,30 +1,29 @@
-r"""Layers of a network in the form that suits the device better than torch's own.
+r"""Layers that are faster than torch's own on some devices.
 
-The choice of a convolution changes results by rounding, so it is never made by a timing at run
-time, which could fall differently when a run resumes.
+The choice of a convolution changes results by rounding, so it never depends on a timing at run
+time, which could differ when a run resumes.
 
-Winograd's are 3x3 convolutions with a quarter of the multiplications, made of matrix products. A
-row of 4 outputs of a kernel of 3 taps is the middle of a product of polynomials of degree 5. A
-polynomial of degree 5 is known by its values at 6 points, and there the product is one
-multiplication a point: 6 instead of 12, and 36 instead of 144 for a tile of 4x4 outputs. With the
-matrices $B$ (6x6), $G$ (6x3) and $A$ (6x4) along each side of a tile,
+Winograd's algorithm computes 3x3 convolutions with a quarter of the multiplications, as matrix
+products. A row of 4 outputs of a kernel of 3 taps is the transpose of multiplying two polynomials,
+of degrees 3 and 2. Values at 6 points determine their product, at one multiplication a point: 6
+instead of 12, and 36 instead of 144 for a tile of 4x4 outputs. With the matrices $B$ (6x6), $G$
+(6x3) and $A$ (6x4) along each side of a tile,
 
 $$y = A^\top \left[ (B\,x\,B^\top) \odot (G\,w\,G^\top) \right] A .$$
 
-Over the channels the elementwise product becomes one matrix product for each of the 36 points:
-$(\text{tiles} \times \text{channels}) (\text{channels} \times \text{filters})$, which is where the
-time goes, at the speed of the machine's matrix library. Every step is linear, so the gradients are
-the same products with the matrices transposed, and both share $A\,\frac{dL}{dy}\,A^\top$.
+Summed over channels, the elementwise product becomes one matrix product for each of the 36 points:
+$(\text{tiles} \times \text{channels}) (\text{channels} \times \text{filters})$. These take most of
+the time. Every step is linear, so the gradients are the same products with the matrices transposed,
+and both share $A\,\frac{dL}{dy}\,A^\top$.
 
 Reference: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016.
 
-Fusible layers are written so that torch's compiler folds them into their neighbours. Between two
-convolutions a network only reads and writes memory: batch norm, ReLU and pooling are over when the
-bytes have passed. The compiler makes one kernel of what it can see through, but not of torch's max
-pooling, whose gradient it writes out in float32, at four times the size, and reads back; nor does
-it find out the sign before a ReLU from what a batch norm still has in hand. Here both are spelled
-out. Results are the same, ties included; without a compiler these are the plain layers. It is for
-GPUs alone: on a CPU, computing values again costs more than reading them.
+Fusible layers are written so that torch's compiler fuses them with their neighbours. Between two
+convolutions, batch norm, ReLU and pooling are limited by memory bandwidth. The compiler does not
+fuse torch's max pooling: it writes its gradient in float32, at four times the size, and reads it
+back. Nor does it recompute the sign before a ReLU from the batch norm's inputs. Here both are
+element-wise operations. Results are the same, ties included; uncompiled, these are the plain
+layers. They are for GPUs only: on a CPU, recomputing values costs more than reading them.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ Network = TypeVar("Network", bound=nn.Module)
 
 
 CONVOLUTIONS = ("torch", "winograd", "padded")
-"""Torch's own; `WinogradConv2d` where it fits, for CPUs; `PaddedConv2d`, for 16 bits on CUDA."""
+"""Torch's own; `WinogradConv2d` where it applies, for CPUs; `PaddedConv2d`, for 16 bits on CUDA."""
 
 
 def default_convolution(device: torch.device, precision: str = "float32") -> str:
-    """The fastest convolution on a kind of device.
+    """The fastest convolution on a device.
 
     >>> default_convolution(torch.device("cuda"), "bf16")
     'padded'
@@ -61,17 +60,17 @@ def default_convolution(device: torch.device, precision: str = "float32") -> str
     if device.type == "cuda" and precision != "float32":
         return "padded"
     # On two Neoverse-N1 cores with torch 2.13, whose backward kernels run there at half the speed
-    # of its forward ones, Winograd's whole step is 2.3 times faster for the 8-layer CNN and 2.9
-    # times for ResNet-34 (benchmarks/training.py). Elsewhere nothing is measured yet.
+    # of its forward ones, a step with Winograd is 2.3 times faster for the 8-layer CNN and 2.9
+    # times for ResNet-34 (benchmarks/training.py). Other CPUs have not been measured.
     arm = sys.platform == "linux" and platform.machine() == "aarch64"
     return "winograd" if device.type == "cpu" and precision == "float32" and arm else "torch"
 
 
 def use_convolution(network: Network, convolution: str) -> Network:
-    """Make a network's convolutions use the kernels named, in place.
+    """Change the implementation of a network's convolutions, in place.
 
-    Parameters, their names, the state dict, copying and pickling stay as they are, and it can be
-    undone with `torch`. Only layers that are exactly `torch.nn.Conv2d` are touched.
+    Parameters, their names, the state dict, copying and pickling do not change; `torch` undoes it.
+    Only layers that are exactly `torch.nn.Conv2d` change.
 
     Args:
         network: Any module.
@@ -122,23 +121,23 @@ class PaddedConv2d(nn.Conv2d):
 
 
 TILE = 4
-"""Outputs along a side of a tile."""
+"""Outputs along one side of a tile."""
 
 _TAPS = 3
 _SIDE = TILE + _TAPS - 1
-_PLACES = _SIDE * _SIDE
+_NUM_POINTS = _SIDE * _SIDE
 
 _POINTS = (0.0, 1.0, -1.0, 0.5, -2.0)
-"""Where polynomials are evaluated, infinity besides. With 2 and -2, the textbook's choice, the
-rounding error is half as large again: with these it is 2.6 times a direct convolution's."""
+"""Where polynomials are evaluated, besides infinity. The rounding error is 2.6 times that of a
+direct convolution; with the textbook's 2 and -2 it is half as large again."""
 
-_EVERYWHERE = _SIDE + 1
-"""The place (1, 1), at which a value is spread evenly over a tile's outputs: the bias belongs there
-alone, and the sum of a tile's gradients is read there."""
+_AT_ONE = _SIDE + 1
+"""Index of the point (1, 1), which contributes equally to all outputs of a tile: adding the bias
+here adds it to each, and the sum of a tile's gradients is read here."""
 
 _TILES_AT_ONCE = 2048
-"""Tiles in one product: fewer make the products slow, more take memory and win nothing. The
-buffers have 19 MB at 64 channels."""
+"""Tiles in one product: fewer make the products slow, more take memory without a gain. The buffers
+take 19 MB at 64 channels."""
 
 
 class _Transforms(NamedTuple):
@@ -161,16 +160,16 @@ class _Grid(NamedTuple):
 def winograd_forward(
     images: Tensor, weight: Tensor, bias: Tensor | None, padding: tuple[int, int]
 ) -> Tensor:
-    """The convolution of stride 1, computed in tiles.
+    """A convolution of stride 1 by Winograd's algorithm.
 
     Args:
-        images: `(N, C, H, W)` of any strides; channels-last ones are read fastest.
+        images: `(N, C, H, W)` of any strides; channels last is fastest.
         weight: `(K, C, 3, 3)`.
         bias: `(K,)` or none.
-        padding: Zeros above and below, left and right.
+        padding: Zeros above and below, and left and right.
 
     Returns:
-        `(N, K, H', W')` with the channels last in memory.
+        `(N, K, H', W')` in channels-last memory format.
 
     Example:
         >>> images = torch.arange(16.0).view(1, 1, 4, 4)
@@ -187,10 +186,10 @@ def winograd_forward(
         images.split(grid.images_at_once), tiled.split(grid.images_at_once), strict=True
     ):
         points = _transform_images(chunk, padding, grid, transforms)
-        product = torch.bmm(points.view(_PLACES, -1, channels), kernel)
+        product = torch.bmm(points.view(_NUM_POINTS, -1, channels), kernel)
         if bias is not None:
-            product[_EVERYWHERE] += bias
-        outputs = torch.mm(transforms.output.t(), product.view(_PLACES, -1))
+            product[_AT_ONE] += bias
+        outputs = torch.mm(transforms.output.t(), product.view(_NUM_POINTS, -1))
         outputs = outputs.view(TILE, TILE, len(chunk), grid.down, grid.across, filters)
         blocks = result.view(len(chunk), grid.down, TILE, grid.across, TILE, filters)
         blocks.copy_(outputs.permute(2, 3, 0, 4, 1, 5))
@@ -204,7 +203,7 @@ def winograd_backward(
     padding: tuple[int, int],
     needs: tuple[bool, bool, bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """Gradients by the images, the weight and the bias, where `needs` says so.
+    """Gradients of the images, the weight and the bias; `None` where `needs` is false.
 
     Example:
         >>> images, weight = torch.ones(1, 1, 4, 4), torch.ones(1, 1, 3, 3)
@@ -218,10 +217,10 @@ def winograd_backward(
     grid = _grid(images, padding)
     filters, channels = weight.shape[:2]
     by_images, by_weight, by_bias = needs
-    # Made contiguous: the product with a transposed right side runs at half the speed.
+    # Contiguous: a product with a transposed right side runs at half the speed.
     kernel = _transform_kernel(weight, transforms).transpose(1, 2).contiguous()
     image_gradient = torch.empty_like(images, memory_format=torch.channels_last)
-    kernel_gradient = images.new_zeros(_PLACES, channels, filters)
+    kernel_gradient = images.new_zeros(_NUM_POINTS, channels, filters)
     bias_gradient = images.new_zeros(filters)
     right, below = grid.across * TILE - grid.width, grid.down * TILE - grid.height
     tiled = gradient.permute(0, 2, 3, 1)
@@ -231,18 +230,18 @@ def winograd_backward(
         chunk = slice(start, start + grid.images_at_once)
         blocks = tiled[chunk].reshape(-1, grid.down, TILE, grid.across, TILE, filters)
         outputs = blocks.permute(2, 4, 0, 1, 3, 5).reshape(TILE * TILE, -1)
-        product = torch.mm(transforms.output, outputs).view(_PLACES, -1, filters)
+        product = torch.mm(transforms.output, outputs).view(_NUM_POINTS, -1, filters)
         if by_bias:
-            bias_gradient += product[_EVERYWHERE].sum(0)
+            bias_gradient += product[_AT_ONE].sum(0)
         if by_weight:
             points = _transform_images(images[chunk], padding, grid, transforms)
-            points = points.view(_PLACES, -1, channels).transpose(1, 2)
+            points = points.view(_NUM_POINTS, -1, channels).transpose(1, 2)
             kernel_gradient += torch.bmm(points, product)
         if by_images:
-            points = torch.bmm(product, kernel).view(_PLACES, -1)
+            points = torch.bmm(product, kernel).view(_NUM_POINTS, -1)
             tiles = torch.mm(transforms.image.t(), points)
             image_gradient[chunk] = _untile(tiles, images[chunk], padding, grid)
-    flat = torch.mm(transforms.kernel.t(), kernel_gradient.view(_PLACES, -1))
+    flat = torch.mm(transforms.kernel.t(), kernel_gradient.view(_NUM_POINTS, -1))
     weight_gradient = flat.view(_TAPS, _TAPS, channels, filters).permute(3, 2, 0, 1)
     return (
         image_gradient if by_images else None,
@@ -252,19 +251,19 @@ def winograd_backward(
 
 
 def _evaluation(coefficients: int) -> NDArray[np.float64]:
-    """Values of a polynomial at the points and at infinity, from its coefficients."""
+    """The matrix from a polynomial's coefficients to its values at the points and infinity."""
     infinity = np.eye(coefficients)[-1:]
     return np.concatenate([np.vander(_POINTS, coefficients, increasing=True), infinity])
 
 
-# A product of polynomials is evaluated by the last two and interpolated by the inverse of the
-# first; a convolution layer is that map's transpose, which puts the inverse on the image's side.
+# B, G and A. A product of polynomials is evaluated by the last two and interpolated by the inverse
+# of the first; a convolution is the transpose of that map, so the inverse applies to the image.
 _SIDES = (np.linalg.inv(_evaluation(_SIDE)).T, _evaluation(_TAPS), _evaluation(TILE))
 _MATRICES = tuple(np.kron(side, side) for side in _SIDES)
 
 
 def _transforms(dtype: torch.dtype) -> _Transforms:
-    # Not kept as tensors: one made in inference mode, or on a fake device, could not be used later.
+    # Not cached as tensors: one made in inference mode, or on a fake device, cannot be reused.
     return _Transforms(*(torch.tensor(matrix, dtype=dtype, device="cpu") for matrix in _MATRICES))
 
 
@@ -278,7 +277,7 @@ def _grid(images: Tensor, padding: tuple[int, int]) -> _Grid:
 def _transform_kernel(weight: Tensor, transforms: _Transforms) -> Tensor:
     filters, channels = weight.shape[:2]
     flat = weight.permute(2, 3, 1, 0).reshape(_TAPS * _TAPS, -1)
-    return torch.mm(transforms.kernel, flat).view(_PLACES, channels, filters)
+    return torch.mm(transforms.kernel, flat).view(_NUM_POINTS, channels, filters)
 
 
 def _transform_images(
@@ -295,11 +294,11 @@ def _transform_images(
         (_SIDE, _SIDE, number, grid.down, grid.across, channels),
         (row, column, image, TILE * row, TILE * column, 1),
     )
-    return torch.mm(transforms.image, tiles.reshape(_PLACES, -1))
+    return torch.mm(transforms.image, tiles.reshape(_NUM_POINTS, -1))
 
 
 def _untile(tiles: Tensor, images: Tensor, padding: tuple[int, int], grid: _Grid) -> Tensor:
-    """Sum of the tiles where they overlap, which is two pixels on each side; `(N, C, H, W)`."""
+    """Sum of the tiles, which overlap by two pixels on each side; `(N, C, H, W)`."""
     number, channels, height, width = images.shape
     down, across, over = grid.down, grid.across, _SIDE - TILE
     tiles = tiles.view(_SIDE, _SIDE, number, down, across, channels).permute(2, 3, 0, 4, 1, 5)
@@ -313,19 +312,19 @@ def _untile(tiles: Tensor, images: Tensor, padding: tuple[int, int], grid: _Grid
     return padded[:, above : above + height, left : left + width].permute(0, 3, 1, 2)
 
 
-# Where the ways cross in processor time, forward and backward, measured on a Neoverse-N1 core.
+# Break-even points in CPU time, forward and backward, measured on a Neoverse-N1 core.
 _FEWEST_CHANNELS = 8  # With fewer, transforming the tiles costs more than the products save.
-_FEWEST_TILES = 64  # With fewer, transforming the kernel does.
-_LEAST_WORK = 10_000_000  # Multiplications; with fewer nothing is gained.
-_LEAST_FILLED = 1 / 3  # Share of the tiles' outputs that a map must have: the rest is thrown away.
+_FEWEST_TILES = 64  # With fewer, transforming the kernel costs more.
+_LEAST_WORK = 10_000_000  # Multiplications; with fewer there is no gain.
+_LEAST_FILLED = 1 / 3  # Share of the tiles' outputs inside the image; the rest is discarded.
 
 
 class WinogradConv2d(nn.Conv2d):
-    """`torch.nn.Conv2d` that multiplies a quarter as often on the CPU.
+    """`torch.nn.Conv2d` with a quarter of the multiplications on the CPU.
 
-    It is for 3x3 kernels of stride 1. Other devices and precisions, autocast, compiled graphs, few
-    or small images go to `torch.nn.Conv2d`. Gradients of gradients are not supported.
-    Unlike there, an infinite pixel makes the whole 4x4 tile of outputs around it infinite or NaN.
+    For 3x3 kernels of stride 1. Other devices and precisions, autocast, compiled graphs, few or
+    small images use `torch.nn.Conv2d`. Second derivatives are not supported. Unlike torch's, an
+    infinite pixel makes the whole 4x4 tiles of outputs around it infinite or NaN.
 
     Example:
         >>> WinogradConv2d(32, 64, 3, padding=1)(torch.zeros(8, 32, 16, 16)).shape
@@ -371,12 +370,12 @@ def fits_layer(layer: nn.Conv2d) -> bool:
 
 
 def _is_faster(layer: nn.Conv2d, images: Tensor) -> bool:
-    """By the shapes alone, so that a run that resumes computes as before."""
+    """Decided by shapes only, so that a resumed run computes the same."""
     if (
         images.ndim != 4
         or images.device.type != "cpu"
         or not images.dtype == layer.weight.dtype == torch.float32
-        or images.shape[1] != layer.in_channels  # torch has the message
+        or images.shape[1] != layer.in_channels  # torch raises its own error
         or torch.is_autocast_enabled("cpu")
         or torch.compiler.is_compiling()
     ):
@@ -408,14 +407,14 @@ _FUSING: dict[str, Any] = {
     "realize_acc_reads_threshold": 40,
     "realize_opcount_threshold": 200,
 }
-"""The compiler's options with which it rather computes a normalised value again, for each of the
-four places of a window, than writes it to memory."""
+"""Options with which the compiler recomputes a normalised value for each of the four positions of
+a window, rather than writing it to memory."""
 
 
 def make_fusible(network: Network) -> Network:
-    """Let a network's pooling and ReLUs be folded into their neighbours, in place.
+    """Make a network's pooling and ReLUs fusible with their neighbours, in place.
 
-    Parameters, their names and the results stay as they are.
+    Parameters, their names and the results do not change.
 
     >>> network = make_fusible(nn.Sequential(nn.ReLU(), nn.MaxPool2d(2), nn.MaxPool2d(3)))
     >>> [type(layer).__name__ for layer in network]
@@ -424,49 +423,49 @@ def make_fusible(network: Network) -> Network:
     for module in network.modules():
         if type(module) is nn.ReLU and not module.inplace:
             module.__class__ = FusibleReLU
-        elif type(module) is nn.MaxPool2d and _halves(module):
+        elif type(module) is nn.MaxPool2d and _is_two_by_two(module):
             module.__class__ = FusibleMaxPool2d
     return network
 
 
 def fusing_options(networks: Iterable[nn.Module]) -> dict[str, Any]:
-    """The compiler's options for networks: more than its own if they have layers of this kind."""
+    """The compiler's options for networks; empty if none has fusible layers."""
     kinds = (FusibleMaxPool2d, FusibleReLU)
     modules = (module for network in networks for module in network.modules())
     return _FUSING if any(isinstance(module, kinds) for module in modules) else {}
 
 
-def _halves(pooling: nn.MaxPool2d) -> bool:
+def _is_two_by_two(pooling: nn.MaxPool2d) -> bool:
     twos = all(each in (2, (2, 2)) for each in (pooling.kernel_size, pooling.stride))
     plain = pooling.padding in (0, (0, 0)) and pooling.dilation in (1, (1, 1))
     return twos and plain and not pooling.ceil_mode and not pooling.return_indices
 
 
 class FusibleReLU(nn.ReLU):
-    """`torch.nn.ReLU` whose gradient asks its inputs for their sign, not its outputs."""
+    """`torch.nn.ReLU` whose gradient uses the sign of its inputs, not of its outputs."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Inputs, with zero for what is negative."""
+        """Inputs, with negative ones set to zero."""
         if not torch.compiler.is_compiling():
             return super().forward(input)
         return torch.where(input <= 0, 0.0, input)
 
 
 class FusibleMaxPool2d(nn.MaxPool2d):
-    """`torch.nn.MaxPool2d` over windows of two by two, as element-wise operations."""
+    """`torch.nn.MaxPool2d` over 2x2 windows, as element-wise operations."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """The greatest of each window, `(N, C, H / 2, W / 2)`."""
+        """The maximum of each window, `(N, C, H / 2, W / 2)`."""
         even = input.ndim == 4 and input.shape[2] % 2 == 0 and input.shape[3] % 2 == 0
         if not (even and torch.compiler.is_compiling()):
             return F.max_pool2d(input, 2)
-        return _Greatest.apply(input)  # pyright: ignore[reportReturnType]
+        return _MaxPool.apply(input)  # pyright: ignore[reportReturnType]
 
 
-class _Greatest(torch.autograd.Function):
-    """The greatest of each window, which remembers where it was: a byte, or less.
+class _MaxPool(torch.autograd.Function):
+    """The maximum of each window, which saves its position in a byte for the backward pass.
 
-    Left to autograd, the compiler would keep four truth values for each window instead.
+    With autograd the compiler would save four booleans for each window.
     """
 
     @staticmethod
@@ -474,7 +473,7 @@ class _Greatest(torch.autograd.Function):
         windows = inputs.unflatten(3, (-1, 2)).unflatten(2, (-1, 2))
         (a, b), (c, d) = ([windows[:, :, :, row, :, column] for column in (0, 1)] for row in (0, 1))
         upper, lower = torch.maximum(a, b), torch.maximum(c, d)
-        # Of equal ones the first counts, as torch has it.
+        # Of equal values the first counts, as in torch.
         above, below = (b > a).to(torch.uint8), 2 + (d > c).to(torch.uint8)
         ctx.save_for_backward(torch.where(lower > upper, below, above))
         return torch.maximum(upper, lower)

@@ -1,4 +1,4 @@
-"""The metrics of an epoch: sums on the device, read once at its end, and its evaluation."""
+"""The metrics of an epoch, summed on the device and read once at its end."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from labelproof.training.examples import Examples
 from labelproof.training.execution import autocast
 
 MEMORY = ("clean_fitted", "wrong_fitted", "wrong_corrected")
-"""Counted where clean labels are known: right labels that are predicted, wrong labels that are
-predicted, and wrong labels in whose place the true class is."""
+"""Counts, if clean labels are known: right labels that are predicted, wrong labels that are
+predicted, and wrong labels for which the true class is predicted."""
 
 SEEN = ("clean_seen", "wrong_seen")
-"""How many labels were right, and how many wrong, that they are shares of."""
+"""Number of right and of wrong labels seen: the denominators of `MEMORY`."""
 
 
 ENDS = ("correct", "diverged")
-"""How many test examples are predicted right, and the first step whose loss was NaN or infinite."""
+"""Number of correct test predictions, and the first step whose loss was NaN or infinite."""
 
 
 class Tally:
-    """Sums over an epoch's examples, the number of steps, and the first step that went wrong."""
+    """Sums over an epoch's examples, the number of steps, and the step that diverged."""
 
     def __init__(self, parts: Sequence[str], num_classes: int, device: torch.device):
         self.names = ("train_loss", *parts, *MEMORY, *SEEN)
-        # Apple's GPUs have no float64; a million small numbers still add up well enough there.
-        kind = torch.float32 if device.type == "mps" else torch.float64
-        self.sums = torch.zeros(len(self.names), dtype=kind, device=device)
+        # Apple's GPUs have no float64; float32 is precise enough to sum a million small values.
+        dtype = torch.float32 if device.type == "mps" else torch.float64
+        self.sums = torch.zeros(len(self.names), dtype=dtype, device=device)
         self.correct = torch.zeros((), dtype=torch.int64, device=device)
-        # On examples that are held out: how often each class is predicted rightly, and at all.
-        # Counted anew at the end of every epoch, so a checkpoint has no need of it.
+        # On held-out examples: correct predictions and predictions of each class. Counted anew at
+        # the end of every epoch, so not part of a checkpoint.
         self.held = torch.zeros(2, num_classes, dtype=torch.int64, device=device)
         self.count = torch.zeros((), dtype=torch.int64, device=device)
-        # The first step whose loss was NaN or infinite, or -1. It is read between epochs, because
-        # reading it at every step would make the host wait for the device.
+        # The first step whose loss was NaN or infinite, or -1. Read between epochs, because reading
+        # it at every step would make the host wait for the device.
         self.diverged = torch.full((), -1, dtype=torch.int64, device=device)
 
     @property
     def state(self) -> dict[str, Tensor]:
-        """The tensors, by name."""
+        """The tensors of a checkpoint, by name."""
         return {name: getattr(self, name) for name in ("sums", "correct", "count", "diverged")}
 
     @torch.no_grad()
@@ -59,21 +59,21 @@ class Tally:
     ) -> None:
         """Add one step."""
         means = torch.stack([loss, *parts.values()])
-        counts, kind = count_fitted(logits.argmax(dim=1), fetched), self.sums.dtype
-        self.sums += torch.cat([means.to(kind) * len(logits), counts.to(kind)])
+        counts, dtype = count_fitted(logits.argmax(dim=1), fetched), self.sums.dtype
+        self.sums += torch.cat([means.to(dtype) * len(logits), counts.to(dtype)])
         bad = ~torch.isfinite(loss) & (self.diverged < 0)
         self.diverged.copy_(torch.where(bad, self.count, self.diverged))
         self.count += 1
 
-    def share(self) -> None:
-        """Make what each process counted that of all; the first step that broke is theirs."""
+    def all_reduce(self) -> None:
+        """Sum the counts over all processes; `diverged` is the largest of theirs."""
         for tensor in (self.sums, self.correct, self.held):
             torch.distributed.all_reduce(tensor)
         torch.distributed.all_reduce(self.diverged, op=torch.distributed.ReduceOp.MAX)
 
 
 def count_fitted(predicted: Tensor, fetched: Fetched) -> Tensor:
-    """How many examples of a batch add to each of `MEMORY` and `SEEN`, `(5)`."""
+    """The counts `MEMORY` and `SEEN` of a batch, `(5)`."""
     target, clean = fetched.target, fetched.clean
     right, fitted = target == clean, target == predicted
     corrected = ~right & (predicted == clean)
@@ -86,21 +86,21 @@ class DivergedError(ArithmeticError):
 
 
 class Epoch:
-    """An epoch that has ended; on CUDA its sums arrive while the host continues.
+    """The sums of a finished epoch; on CUDA they are copied while the host continues.
 
     Args:
-        tally: Its sums, as they are now.
-        number: Counted from 0.
-        schedules: Values that move with the epoch.
-        examples: How many were trained on.
+        tally: The sums; copied.
+        number: The epoch, counted from 0.
+        schedules: Its learning rate, and the loss's scheduled values.
+        examples: Number of examples trained on.
     """
 
     def __init__(self, tally: Tally, number: int, schedules: dict[str, float], examples: int):
         self.number, self.schedules, self.examples = number, schedules, examples
         self.names, self.classes = (*tally.names, *ENDS), tally.held.shape[1]
-        kind = tally.sums.dtype
-        ends = torch.stack([tally.correct, tally.diverged]).to(kind)
-        self.values = packed = torch.cat([tally.sums, ends, tally.held.flatten().to(kind)])
+        dtype = tally.sums.dtype
+        ends = torch.stack([tally.correct, tally.diverged]).to(dtype)
+        self.values = packed = torch.cat([tally.sums, ends, tally.held.flatten().to(dtype)])
         self.event: Any = None
         if packed.is_cuda:
             self.values = torch.empty(packed.shape, dtype=packed.dtype, pin_memory=True)
@@ -109,9 +109,9 @@ class Epoch:
             self.event.record()
 
     def wait(self) -> tuple[dict[str, float], list[float], list[float]]:
-        """The sums by name, and how often each class is rightly predicted, and at all, if held out.
+        """Wait for the sums and return them by name.
 
-        They are on the host.
+        Also the correct predictions and the predictions of each class on held-out examples.
         """
         if self.event is not None:
             self.event.synchronize()
@@ -136,10 +136,10 @@ def epoch_metrics(epoch: Epoch, examples: Examples) -> dict[str, float]:
     """An epoch's line in the log.
 
     Returns:
-        Means over the examples as they passed, accuracies in percent, the schedules, and, where
-        the clean labels are known, shares of the labels in `tally.MEMORY`. `validation_accuracy` is
-        by the labels as they are given, wrong ones among them, and `predicted_classes` says over
-        how many classes the predictions there spread: the exponential of their entropy.
+        Means over the training examples, accuracies in percent, the schedules, and, if clean labels
+        are known, the shares in `MEMORY`. `validation_accuracy` is on the given labels, wrong ones
+        included. `predicted_classes` is the effective number of classes among the predictions on
+        them: the exponential of the entropy.
     """
     sums, right, predicted = epoch.wait()
     metrics: dict[str, float] = {"epoch": epoch.number}
@@ -160,7 +160,7 @@ def epoch_metrics(epoch: Epoch, examples: Examples) -> dict[str, float]:
 
 
 def spread(counts: Sequence[float]) -> float:
-    """Over how many classes counts spread: all of them when even, 1 when all are of one.
+    """The effective number of classes of some counts: the exponential of their entropy.
 
     >>> spread([5, 5, 5, 5]), spread([0, 9, 0, 0])
     (4.0, 1.0)
@@ -173,22 +173,22 @@ def spread(counts: Sequence[float]) -> float:
 def explain_divergence(
     step: int, steps_per_epoch: int, configuration: Configuration, loss: Loss
 ) -> str:
-    """Say at which step training diverged, and what was set then."""
-    epoch, within = divmod(step, max(steps_per_epoch, 1))
+    """The message of a `DivergedError`: the step, and the schedules at it."""
+    epoch, place = divmod(step, max(steps_per_epoch, 1))
     names = {"learning_rate": "learning rate", "weight": "lambda", "temperature": "tau"}
-    said = ", ".join(
+    settings = ", ".join(
         f"{names[name]} {value:g}"
         for name, value in schedules_at(epoch, configuration, loss).items()
     )
     return (
-        f"training diverged: the loss is NaN since step {within + 1} of epoch {epoch + 1} "
-        f"({said}); what often helps: a lower learning rate, a smaller lambda0, float32"
+        f"training diverged: the loss is NaN since step {place + 1} of epoch {epoch + 1} "
+        f"({settings}); what often helps: a lower learning rate, a smaller lambda0, float32"
     )
 
 
 @contextmanager
 def evaluating(network: nn.Module) -> Iterator[None]:
-    """Inside, the network is in evaluation mode and nothing is remembered for gradients."""
+    """Inside, the network is in evaluation mode and gradients are off."""
     was_training = network.training
     network.eval()
     try:
@@ -208,7 +208,7 @@ def count_predictions(
     rank: int = 0,
     world_size: int = 1,
 ) -> Tensor:
-    """How often each class is predicted rightly, and how often at all, as a tensor `(2, C)`."""
+    """Correct predictions and predictions of each class, `(2, C)`."""
     counts = torch.zeros(2, num_classes, dtype=torch.int64, device=labels.device)
     with evaluating(network):
         for number, (inputs, target) in enumerate(zip(batches, labels.split(CHUNK), strict=True)):
@@ -225,12 +225,12 @@ def count_predictions(
 def predict_logits(
     network: nn.Module, batches: Iterable[Tensor], *, precision: str
 ) -> NDArray[np.float16]:
-    """Logits of all inputs in order, `(N, C)`, as a run keeps them."""
-    found = []
+    """Logits of all inputs in order, `(N, C)`, as a run saves them."""
+    logits = []
     with evaluating(network):
         for inputs in batches:
             with autocast(precision, inputs.device):
-                found.append(network(inputs).float().cpu())
-    # Half precision tells classes apart; what is beyond its range is as sure as can be.
+                logits.append(network(inputs).float().cpu())
+    # float16 is precise enough; beyond its range, where logits are clipped, softmax is saturated.
     largest = np.finfo(np.float16).max
-    return np.clip(torch.cat(found).numpy(), -largest, largest).astype(np.float16)
+    return np.clip(torch.cat(logits).numpy(), -largest, largest).astype(np.float16)

@@ -1,8 +1,8 @@
-"""What a training step is made of, on tensors that stay where they are.
+"""The parts of a training step.
 
-`Functions` are what it calls, compiled or not. `Recorder` records a step once and replays it: on
-CUDA the host then only says "again". `Direct` is the step of a small network on the CPU, with its
-gradient written down. `GlobalChance` lends it torch's random numbers.
+`Functions` are the functions that it calls, compiled or not. `Recorder` records a step as a CUDA
+graph and replays it. `Direct` computes the gradient of a small network on the CPU without autograd.
+`GlobalRandomState` gives a run its own state of torch's global generators.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from labelproof.training.kernels import fusing_options
 from labelproof.training.metrics import Tally, count_fitted
 from labelproof.training.optimizer import Optimizer
 
-_SIDE_BY_SIDE = 64
-"""Up to so many gradients are laid side by side in one compiled kernel."""
+_MAX_CONCATENATED = 64
+"""Largest number of gradients that one compiled kernel concatenates."""
 
 _UNTUNED = {"coordinate_descent_tuning": False}
-"""Logits are small beside activations. Whoever has kernels tuned for the networks' sake would wait
-for those of the loss too, and again for every exponent that a sweep tries."""
+"""Logits are small compared to activations, so tuning the loss's kernels gains little and takes
+time, again for every exponent in a sweep."""
 
 
-def judge(
+def compute_loss(
     algorithm: Algorithm,
     tally: Tally,
     logits: tuple[Tensor, ...],
     fetched: Fetched,
     scales: Sequence[Tensor] = (),
 ) -> Tensor:
-    """What a batch costs, summed over the networks; the tally takes note of it.
+    """The loss of a batch, summed over the networks; adds it to the tally.
 
-    Where gradients are scaled, the sum is of each network's cost times its own scale.
+    If gradients are scaled, each network's loss is multiplied by its own scale.
     """
     batch = Batch(logits, fetched.target, fetched.indices, fetched.weight)
     losses, parts = algorithm.objectives(batch)
@@ -52,13 +52,13 @@ def judge(
     tally.add(total.detach() / len(losses), parts, logits[0], fetched)
     if not scales:
         return total
-    return torch.stack([loss * by for loss, by in zip(losses, scales, strict=True)]).sum()
+    return torch.stack([loss * scale for loss, scale in zip(losses, scales, strict=True)]).sum()
 
 
 def predict(
     feed: Feed, networks: Sequence[Callable[..., Tensor]], size: int, precision: str
 ) -> tuple[Fetched, tuple[Tensor, ...]]:
-    """The next batch, and what each network says about it, in float32."""
+    """The next batch and the logits of each network, in float32."""
     fetched = feed.fetch(size)
     with autocast(precision, fetched.inputs.device):
         logits = tuple(network(fetched.inputs) for network in networks)
@@ -66,45 +66,45 @@ def predict(
 
 
 class Functions(NamedTuple):
-    """What a step calls."""
+    """The functions that a step calls."""
 
     networks: Sequence[Callable[..., Tensor]]
-    """One, or as many as the algorithm trains, as they are called: perhaps wrapped."""
+    """The networks of the algorithm, wrapped or not."""
     predict: Callable[..., Any] = predict
-    judge: Callable[..., Any] = judge
+    compute_loss: Callable[..., Any] = compute_loss
     update: Callable[..., Any] = Optimizer.update
 
     def compiled(self, networks: Sequence[nn.Module], *, draws: bool, shared: bool) -> Functions:
         """Compiled for batches of one size.
 
         Args:
-            networks: The networks themselves.
-            draws: Whether the loss draws from a generator of its own, which cannot be compiled in
-                one piece.
-            shared: Whether the backward pass itself averages gradients over processes. torch
-                compiles what spreads over processes by its own rules: the wrapped network itself.
+            networks: The networks, not wrapped.
+            draws: Whether the loss draws from its own generator, which cannot be compiled as one
+                graph.
+            shared: Whether the backward pass averages gradients over processes. Then torch requires
+                that the wrapped network itself is compiled.
         """
         _allow_many_variants()
         make: Any = partial(torch.compile, dynamic=False)
         fusing = fusing_options(networks) or None
-        beside = {"max_pointwise_cat_inputs": _SIDE_BY_SIDE}
+        concatenating = {"max_pointwise_cat_inputs": _MAX_CONCATENATED}
         return Functions(
             [make(each, options=fusing) for each in self.networks] if shared else self.networks,
             self.predict if shared else make(self.predict, options=fusing),
-            self.judge if draws else make(self.judge, options=_UNTUNED),
-            make(self.update, options=beside),
+            self.compute_loss if draws else make(self.compute_loss, options=_UNTUNED),
+            make(self.update, options=concatenating),
         )
 
 
 def take_gradient(parameter: nn.Parameter) -> Tensor:
-    """A parameter's gradient, which it does not keep."""
+    """Remove a parameter's gradient and return it; zeros if it has none."""
     gradient = parameter.grad
     parameter.grad = None
     return torch.zeros_like(parameter) if gradient is None else gradient
 
 
 def _allow_many_variants() -> None:
-    """Let torch compile a function for more than eight losses before it gives up on that."""
+    """Raise torch's limit of eight compiled variants of a function, of which each loss is one."""
     import torch._dynamo
 
     config: Any = torch._dynamo.config
@@ -112,40 +112,40 @@ def _allow_many_variants() -> None:
     setattr(config, name, max(getattr(config, name), 128))
 
 
-_SMALL = 1 << 16
-"""Numbers in a weight. Of larger ones the copy costs more than it saves."""
+_LARGEST_WEIGHT = 1 << 16
+"""Elements of a weight. Copying a larger one costs more than it saves."""
 
 _LOG_SPARSE = math.log(SPARSE)
 
-# Torch's own, which has no name in Python; looked up once.
-_through_relu = torch.ops.aten.threshold_backward.default
+# Torch's own gradient of ReLU, which has no Python name; looked up once.
+_relu_backward = torch.ops.aten.threshold_backward.default
 
 
 def make_direct(
     network: nn.Module, algorithm: Algorithm, optimizer: Optimizer, feed: Feed, tally: Tally
 ) -> Direct | None:
-    """For a run in float32 on the CPU; `None` where its gradient has to be traced."""
+    """The direct step of a float32 run on the CPU; `None` if the run needs autograd."""
     if type(network) is not MLP or type(algorithm) is not Supervised:
         return None
     layers = [each for each in network.modules() if isinstance(each, nn.Linear)]
     normalised = any(isinstance(each, nn.BatchNorm1d) for each in network.modules())
-    if normalised or any(each.weight.numel() > _SMALL for each in layers):
+    if normalised or any(each.weight.numel() > _LARGEST_WEIGHT for each in layers):
         return None
     given, loss = feed.given, algorithm.loss
-    # The loss may be told to pass over some labels, which here would count.
-    counted = bool((given >= 0).all()) and not bool((given == loss.ignore_index).any())
-    if given.device.type != "cpu" or not has_gradient(loss) or not counted:
+    # The loss may ignore some labels, which `Direct` would count.
+    all_count = bool((given >= 0).all()) and not bool((given == loss.ignore_index).any())
+    if given.device.type != "cpu" or not has_gradient(loss) or not all_count:
         return None
     return Direct(layers, loss, optimizer, tally)
 
 
 class Direct:
-    """The gradient of a batch, from its examples, written down instead of traced.
+    """The gradient of a batch, computed without autograd.
 
-    On the CPU torch's graph costs more than the arithmetic of a small network: for two layers of a
-    hundred units, making it and walking back through it is half of a step. Where the network is
-    linear layers with ReLU between and the loss sees one label's probability, both gradients are a
-    few lines: a step is 1.5 to 2 times as fast (`benchmarks/rows.py`).
+    On the CPU autograd costs more than the arithmetic of a small network: for two layers of a
+    hundred units it takes half of a step. If the network is linear layers with ReLU between and the
+    loss depends on one label's probability, both gradients are a few lines, and a step is 1.5 to 2
+    times as fast (`benchmarks/rows.py`).
     """
 
     def __init__(self, layers: list[nn.Linear], loss: Loss, optimizer: Optimizer, tally: Tally):
@@ -154,41 +154,40 @@ class Direct:
         self.gradient = torch.zeros_like(optimizer.flat.values)
         self._parameters = [each for layer in layers for each in (layer.weight, layer.bias)]
         views = optimizer.flat.like(self.gradient)
-        places = {id(each): view for each, view in zip(optimizer.parameters, views, strict=True)}
-        self._into = [places.get(id(each)) for each in self._parameters]
+        by_id = {id(each): view for each, view in zip(optimizer.parameters, views, strict=True)}
+        self._gradients = [by_id.get(id(each)) for each in self._parameters]
 
     def __call__(self, fetched: Fetched) -> Tensor:
-        """The gradient of a batch, laid as the optimiser lays the parameters; under no_grad."""
-        *states, logits = _pass_on(fetched.inputs.flatten(1), self._parameters)
-        found = mean_and_gradient(self.loss, logits, fetched.target, weight=fetched.weight)
-        self._note(found, fetched)
-        _pass_back(states, self._parameters, found.gradient, self._into)
+        """The gradient of a batch, flat as `FlatParameters`; call it under `no_grad`."""
+        *states, logits = _forward(fetched.inputs.flatten(1), self._parameters)
+        loss = mean_and_gradient(self.loss, logits, fetched.target, weight=fetched.weight)
+        self._add_to_tally(loss, fetched)
+        _backward(states, self._parameters, loss.gradient, self._gradients)
         return self.gradient
 
-    def _note(self, found: MeanAndGradient, fetched: Fetched) -> None:
-        """As `Tally.add`, with numbers of Python: an operation costs more than its arithmetic."""
-        size, loss = len(fetched.target), float(found.mean)
-        highest, predicted = found.log_probabilities.max(dim=1)
+    def _add_to_tally(self, loss: MeanAndGradient, fetched: Fetched) -> None:
+        """As `Tally.add`, in Python numbers, which are faster here than tensor operations."""
+        size, mean = len(fetched.target), float(loss.mean)
+        highest, predicted = loss.log_probabilities.max(dim=1)
         parts = [float((highest > _LOG_SPARSE).sum())]
-        if found.penalty is not None and fetched.weight is None:
+        if loss.penalty is not None and fetched.weight is None:
             assert isinstance(self.loss, SparseRegularized)  # noqa: S101
-            penalty = float(found.penalty.sum())
-            parts = [size * loss - self.loss.weight * penalty, penalty, *parts]
+            penalty = float(loss.penalty.sum())
+            parts = [size * mean - self.loss.weight * penalty, penalty, *parts]
         if fetched.clean is fetched.target:  # no label is known to be wrong
             counts = [int((fetched.target == predicted).sum()), 0, 0, size, 0]
         else:
             counts = count_fitted(predicted, fetched).tolist()
         tally = self.tally
-        tally.sums += torch.tensor([size * loss, *parts, *counts], dtype=tally.sums.dtype)
-        if not math.isfinite(loss) and int(tally.diverged) < 0:
+        tally.sums += torch.tensor([size * mean, *parts, *counts], dtype=tally.sums.dtype)
+        if not math.isfinite(mean) and int(tally.diverged) < 0:
             tally.diverged.copy_(tally.count)
         tally.count += 1
 
 
-def _pass_on(inputs: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
-    """What each layer is given, and the last one's output; weight and bias of each layer come."""
-    # A copy in the order of torch's own product: on ARM a transposed weight goes to a library that
-    # prepares each call anew.
+def _forward(inputs: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
+    """The input of each layer and the output of the last, from each layer's weight and bias."""
+    # Transposed weights are copied: on ARM a view goes to a library with a setup cost per call.
     states = [inputs]
     for place in range(0, len(parameters), 2):
         weight, bias = parameters[place], parameters[place + 1]
@@ -198,35 +197,35 @@ def _pass_on(inputs: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
     return states
 
 
-def _pass_back(
+def _backward(
     states: Sequence[Tensor],
     parameters: Sequence[Tensor],
     gradient: Tensor,
-    into: Sequence[Tensor | None],
+    gradients: Sequence[Tensor | None],
 ) -> None:
-    """Write the gradients of the parameters into memory that is there, where it is wanted."""
+    """Write the gradient of each parameter into `gradients`, except where that is `None`."""
     for layer in reversed(range(len(states))):
-        weight, bias = into[2 * layer], into[2 * layer + 1]
+        weight, bias = gradients[2 * layer], gradients[2 * layer + 1]
         if weight is not None:
             torch.mm(gradient.t(), states[layer], out=weight)
         if bias is not None:
             torch.sum(gradient, dim=0, out=bias)
         if layer:
             gradient = gradient.mm(parameters[2 * layer])
-            # The state is after the ReLU, and not above zero where that let nothing through.
-            gradient = _through_relu(gradient, states[layer], 0)
+            # The state is the ReLU's output, which is 0 where the gradient is.
+            gradient = _relu_backward(gradient, states[layer], 0)
 
 
 WARM_UPS = 3
-"""Plain calls before a recording: compilation, the choice of algorithms and lazy allocations."""
+"""Calls before recording, for compilation, cuDNN's choice of algorithms and lazy allocations."""
 
 
 class Recorder:
-    """Records functions of one run into graphs that share memory, and replays them.
+    """Records functions of one run as CUDA graphs that share memory, and replays them.
 
-    Each run records on a stream of its own. Recorded on a shared one, as torch does unless told,
-    graphs share the workspaces of cuBLAS and the state of the random numbers, and replaying two at
-    once corrupts both: a fast and wrong result that `benchmarks/packing.py` looks for.
+    Each run records on its own stream. On a shared stream, torch's default, graphs share cuBLAS
+    workspaces and the random state, and replaying two at once silently corrupts both;
+    `benchmarks/packing.py` tests for it.
     """
 
     def __init__(
@@ -239,19 +238,19 @@ class Recorder:
         self.state = state
         self.generators = generators
         self.graphs: dict[Any, torch.cuda.CUDAGraph] = {}
-        # Graphs of one run never replay at the same time, so their scratch memory can be one.
+        # Graphs of one run never replay at the same time, so they can share scratch memory.
         self.pool = torch.cuda.graph_pool_handle()
 
     def replay(self, key: Any) -> None:
-        """Do what was recorded under `key`; the current stream must be the run's."""
+        """Replay what was recorded under `key`; the current stream must be the run's."""
         self.graphs[key].replay()
 
     def record(self, key: Any, function: Callable[[], object]) -> None:
-        """Record a function under `key`, leaving the state as it was."""
+        """Record a function under `key`; the state does not change."""
         with torch.cuda.stream(self.stream):
             for _ in range(WARM_UPS):
-                # Put back after each: of an epoch of one step there is no second batch.
-                with self._state_kept():
+                # Restored after each call: an epoch of one step has no second batch.
+                with self._state_restored():
                     function()
         graph = torch.cuda.CUDAGraph()
         for generator in self.generators:
@@ -263,17 +262,17 @@ class Recorder:
         self.graphs[key] = graph
 
     @contextmanager
-    def _state_kept(self) -> Iterator[None]:
-        kept = {name: tensor.clone() for name, tensor in self.state().items()}
+    def _state_restored(self) -> Iterator[None]:
+        saved = {name: tensor.clone() for name, tensor in self.state().items()}
         yield
         with torch.no_grad():
             for name, tensor in self.state().items():
-                tensor.copy_(kept[name])
+                tensor.copy_(saved[name])
 
 
 @contextmanager
 def tuned() -> Iterator[None]:
-    """Inside, cuDNN tries its algorithms for each shape and keeps the fastest."""
+    """Let cuDNN benchmark its algorithms for each shape and use the fastest."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = not torch.backends.cudnn.deterministic
     try:
@@ -282,11 +281,11 @@ def tuned() -> Iterator[None]:
         torch.backends.cudnn.benchmark = before
 
 
-class GlobalChance:
-    """A run's own course of torch's global random numbers, for networks that draw from them.
+class GlobalRandomState:
+    """A run's own state of torch's global generators, for networks that draw from them.
 
-    Dropout takes no generator. The global state is lent to a run for the length of a step and put
-    back, so that runs side by side do not move each other's, nor the program's.
+    Dropout takes no generator. The state is installed for the length of a step and the previous one
+    restored, so that a run changes neither the state of other runs nor that of the program.
     """
 
     def __init__(self, device: torch.device, *, used: bool):
@@ -296,7 +295,7 @@ class GlobalChance:
         self.seed(0)
 
     def seed(self, seed: int) -> None:
-        """Start from a seed."""
+        """Set the state from a seed."""
         if self.used:
             self.state = {
                 device.type: torch.Generator(device).manual_seed(seed).get_state()
@@ -304,8 +303,8 @@ class GlobalChance:
             }
 
     @contextmanager
-    def lent(self) -> Iterator[None]:
-        """Inside, torch's global numbers are this run's."""
+    def installed(self) -> Iterator[None]:
+        """Inside, torch's global generators have this run's state."""
         if not self.used:
             yield
             return

@@ -1,4 +1,4 @@
-"""One run, step by step: its networks, its position, and everything a checkpoint must hold."""
+"""Train one run, step by step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from labelproof.training.optimizer import Optimizer
 from labelproof.training.provenance import Description, describe
 from labelproof.training.step import (
     Functions,
-    GlobalChance,
+    GlobalRandomState,
     Recorder,
     make_direct,
     take_gradient,
@@ -41,7 +41,7 @@ from labelproof.training.step import (
 def make_networks(
     configuration: Configuration, description: Description, execution: Execution, count: int
 ) -> list[nn.Module]:
-    """Networks that differ in their initial weights, in the form that is fastest on the device."""
+    """Networks with different initial weights, with the layers that are fastest on the device."""
     device = execution.device
     convolution = execution.convolution or default_convolution(device, configuration.precision)
     networks = []
@@ -55,7 +55,7 @@ def make_networks(
         network = network.to(device)
         network = network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         for module in network.modules():
-            # Counting batches would be a kernel for each batch norm, and nothing reads the number.
+            # Counting batches is a kernel for each batch norm, and nothing reads the count.
             if isinstance(module, _BatchNorm) and module.momentum is not None:
                 module.num_batches_tracked = None
         if execution.compile and device.type == "cuda":
@@ -65,7 +65,7 @@ def make_networks(
 
 
 class Trainer:
-    """Trains a configuration, one step at a time.
+    """Trains a run, one step at a time.
 
     For every epoch, call `begin`, then `advance` until it returns true, then `end`. On CUDA these
     only queue work; `collect` waits for an epoch's sums and returns its metrics.
@@ -73,7 +73,7 @@ class Trainer:
     Args:
         configuration: What to train; its precision is resolved for the device.
         examples: The examples.
-        images: The same on the device.
+        images: Their inputs on the device.
         execution: Device and options.
         loss: Replaces the configuration's loss, if it cannot be written as text.
     """
@@ -103,7 +103,7 @@ class Trainer:
         self.epoch, self.step = 0, 0
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self.generator = torch.Generator(device)
-        if self.stream is not None:  # copies of other runs to the device may not be done
+        if self.stream is not None:  # other runs may still be copying to the device
             self.stream.wait_stream(torch.cuda.current_stream(device))
         with self._on_stream():
             self._build(precision, loss or parse_loss(configuration.loss))
@@ -141,19 +141,19 @@ class Trainer:
         parts = self.algorithm.part_names(device, weighted=examples.weight is not None)
         self.tally = metrics.Tally(parts, dataset.num_classes, device)
 
-        def bring(array: NDArray[Any]) -> Tensor:
+        def to_device(array: NDArray[Any]) -> Tensor:
             return torch.from_numpy(array).to(device)
 
         self.feed = self.images.feed(examples, configuration)
         self.averaged = None
         if self.average is not None:
-            mine, theirs = self.average.state_dict(), self.networks[0].state_dict()
-            names = [name for name, tensor in mine.items() if tensor.is_floating_point()]
-            self.averaged = [mine[name] for name in names], [theirs[name] for name in names]
+            average, latest = self.average.state_dict(), self.networks[0].state_dict()
+            names = [name for name, tensor in average.items() if tensor.is_floating_point()]
+            self.averaged = [average[name] for name in names], [latest[name] for name in names]
         shared = execution.world_size > 1
-        called = [share_gradients(each) for each in self.networks] if shared else self.networks
-        # The last batch of an epoch has another size, for which nothing is compiled.
-        self.plain = self.fast = Functions(called)
+        wrapped = [share_gradients(each) for each in self.networks] if shared else self.networks
+        # The last batch of an epoch may be smaller; it runs uncompiled.
+        self.plain = self.fast = Functions(wrapped)
         if execution.compile:
             draws = self.algorithm.draws
             self.fast = self.plain.compiled(self.networks, draws=draws, shared=shared)
@@ -163,22 +163,22 @@ class Trainer:
                 self.networks[0], self.algorithm, self.optimizers[0], self.feed, self.tally
             )
         # This package's own networks draw no random numbers.
-        ours = all(isinstance(network, Network) for network in self.networks)
-        self.chance = GlobalChance(device, used=not ours)
-        self.test_labels = bring(dataset.test.labels) if "test" in dataset.splits else None
-        self.held = bring(examples.held)
+        own = all(isinstance(network, Network) for network in self.networks)
+        self.global_state = GlobalRandomState(device, used=not own)
+        self.test_labels = to_device(dataset.test.labels) if "test" in dataset.splits else None
+        self.held = to_device(examples.held)
         self.held_labels = self.feed.given[self.held]
         self.recorder = None
-        # All recorded steps would share the draws of dropout.
+        # Replayed steps would repeat the same dropout masks.
         modules = (module for network in self.networks for module in network.modules())
-        drops = any(isinstance(module, _DropoutNd) for module in modules)
-        if execution.record and self.stream is not None and not drops:
-            drawn = (self.generator,) if self.algorithm.draws else ()
-            self.recorder = Recorder(self.stream, self.tensors, drawn)
+        has_dropout = any(isinstance(module, _DropoutNd) for module in modules)
+        if execution.record and self.stream is not None and not has_dropout:
+            generators = (self.generator,) if self.algorithm.draws else ()
+            self.recorder = Recorder(self.stream, self.tensors, generators)
 
     @property
     def evaluated(self) -> nn.Module:
-        """The network that is evaluated and kept: the average, if there is one."""
+        """The network that is evaluated and saved: the average, if there is one."""
         return self.networks[0] if self.average is None else self.average
 
     @property
@@ -188,11 +188,11 @@ class Trainer:
 
     @property
     def steps(self) -> int:
-        """Steps of the current epoch."""
+        """Number of steps of the current epoch."""
         return 0 if self._plan is None else len(self._plan.steps)
 
     def prepare(self) -> None:
-        """Compile and record what every epoch needs; the state stays as it is."""
+        """Compile and record what every epoch needs; the state does not change."""
         if self.recorder is None:
             return
         plan = self._plan_epoch(0)
@@ -224,10 +224,10 @@ class Trainer:
         assert self._plan is not None  # noqa: S101
         share = self._plan.steps[self.step]
         if self.execution.world_size > 1:
-            # Each process draws numbers of its own, which no checkpoint of one of them has.
+            # Each process has its own random numbers, of which a checkpoint has only the first's.
             number = self.epoch * self.steps + self.step
-            self._seed(number, whose=f" of process {self.execution.rank}")
-        with self._on_stream(), self.chance.lent():
+            self._seed(number, suffix=f" of process {self.execution.rank}")
+        with self._on_stream(), self.global_state.installed():
             self.feed.stage()
             if self.recorder is not None:
                 self.recorder.replay(share)
@@ -235,14 +235,14 @@ class Trainer:
                 self._step(share)
         self.step += 1
         if self.execution.device.type == "cpu" and self.execution.world_size == 1:
-            # Here a look costs nothing; on CUDA it would make the host wait, so it is at the end.
+            # Free on the CPU; on CUDA it would make the host wait, so there `collect` checks.
             self._stop_if_diverged(int(self.tally.diverged))
         return self.step == len(self._plan.steps)
 
-    def _seed(self, number: int, *, whose: str = "") -> None:
+    def _seed(self, number: int, *, suffix: str = "") -> None:
         seed = self.configuration.seed
-        self.generator.manual_seed(derive_seed(seed, f"loss{whose}", number))
-        self.chance.seed(derive_seed(seed, f"network{whose}", number))
+        self.generator.manual_seed(derive_seed(seed, f"loss{suffix}", number))
+        self.global_state.seed(derive_seed(seed, f"network{suffix}", number))
 
     def end(self) -> metrics.Epoch:
         """Evaluate the epoch and move to the next."""
@@ -253,12 +253,12 @@ class Trainer:
             else:
                 self._evaluate()
             if self.execution.world_size > 1:
-                self.tally.share()
+                self.tally.all_reduce()
             examples = sum(share.whole for share in self._plan.steps)
             epoch = metrics.Epoch(self.tally, self.epoch, self._schedules, examples)
             self.algorithm.after_epoch(self.epoch)
             if self.execution.world_size > 1:
-                # What the first concluded from its share, such as a noise rate, holds for all.
+                # All use what the first process estimated from its share, such as a noise rate.
                 for buffer in self.algorithm.buffers():
                     torch.distributed.broadcast(buffer, src=0)
         self.epoch, self.step = self.epoch + 1, 0
@@ -276,7 +276,7 @@ class Trainer:
             raise metrics.DivergedError(metrics.explain_divergence(step, *how))
 
     def tensors(self) -> dict[str, Tensor]:
-        """Every tensor that training changes, by name, as it lies in memory."""
+        """Every tensor that training changes, by name; not copies."""
         groups: dict[str, dict[str, Tensor]] = {
             **{f"network{i}": each.state_dict() for i, each in enumerate(self.networks)},
             "average": {} if self.average is None else self.average.state_dict(),
@@ -301,26 +301,26 @@ class Trainer:
             torch.distributed.all_reduce(self.tally.sums)
             self._keep_sums_once()
         tensors = {name: tensor.to("cpu", copy=True) for name, tensor in self.tensors().items()}
-        tensors |= self._drawn()
-        kept = [name for name in tensors if name.startswith(self._kept)]
-        weights = {name.removeprefix(self._kept): tensors.pop(name) for name in kept}
-        place = {"epoch": self.epoch, "step": self.step}
+        tensors |= self._random_states()
+        prefix = self._weights_prefix
+        names = [name for name in tensors if name.startswith(prefix)]
+        weights = {name.removeprefix(prefix): tensors.pop(name) for name in names}
+        position = {"epoch": self.epoch, "step": self.step}
         return Checkpoint(
-            weights, tensors, {"configuration": self.configuration.as_values(), **place}
+            weights, tensors, {"configuration": self.configuration.as_values(), **position}
         )
 
     @property
-    def _kept(self) -> str:
-        """What the names of the weights that are kept begin with."""
+    def _weights_prefix(self) -> str:
+        """Prefix of the names of the evaluated network's tensors."""
         return "network0." if self.average is None else "average."
 
-    def _drawn(self) -> dict[str, Tensor]:
-        """Where the random numbers stand, by name."""
-        chance = {f"random.{name}": value for name, value in self.chance.state.items()}
-        return {"random.loss": self.generator.get_state(), **chance}
+    def _random_states(self) -> dict[str, Tensor]:
+        states = {f"random.{name}": value for name, value in self.global_state.state.items()}
+        return {"random.loss": self.generator.get_state(), **states}
 
     def refuse_unsound(self) -> None:
-        """Raise if a step since the last check made weights NaN or infinite."""
+        """Raise `DivergedError` if a weight is NaN or infinite."""
         if not all(bool(torch.isfinite(each.flat.values).all()) for each in self.optimizers):
             self._stop_if_diverged(max(int(self.tally.state["count"]) - 1, 0))
 
@@ -329,32 +329,34 @@ class Trainer:
 
         Raises:
             ValueError: The checkpoint does not fit the network, whose code has changed since, or
-                the device, on which random numbers are others.
+                the device, whose generator has another kind of state.
         """
-        found = checkpoint.state | {
-            f"{self._kept}{name}": tensor for name, tensor in checkpoint.weights.items()
+        prefix = self._weights_prefix
+        saved = checkpoint.state | {
+            f"{prefix}{name}": tensor for name, tensor in checkpoint.weights.items()
         }
-        mine = self.tensors()
-        # Before anything is changed: what is refused here leaves the run as it was.
-        refuse_misfit(found, mine | self._drawn(), self.configuration.network)
+        tensors = self.tensors()
+        # Checked first, so that a misfit leaves the run unchanged.
+        refuse_misfit(saved, tensors | self._random_states(), self.configuration.network)
         with self._on_stream(), torch.no_grad():
-            for name, tensor in mine.items():
-                tensor.copy_(found[name])
-            self.generator.set_state(found["random.loss"])
-        self.chance.state = {name: found[f"random.{name}"] for name in self.chance.state}
+            for name, tensor in tensors.items():
+                tensor.copy_(saved[name])
+            self.generator.set_state(saved["random.loss"])
+        state = self.global_state.state
+        self.global_state.state = {name: saved[f"random.{name}"] for name in state}
         self._keep_sums_once()
         self.epoch, self.step = checkpoint.values["epoch"], checkpoint.values["step"]
         self.synchronize()
 
     def _keep_sums_once(self) -> None:
-        """Leave what all processes summed up to one of them, or it would count for each."""
+        """Keep the sums of all processes in the first only, so that they are not counted again."""
         if self.execution.rank:
             self.tally.sums.zero_()
 
     def release(self) -> None:
         """Free the recorded graphs after training."""
-        # It knows the run, which knows it: its graphs and their memory would wait for the garbage
-        # collector while another run looks for room.
+        # A reference cycle: without this the graphs would hold GPU memory until the garbage
+        # collector runs, while another run needs it.
         self.recorder = None
 
     def synchronize(self) -> None:
@@ -377,18 +379,18 @@ class Trainer:
                 )
 
     def _step_traced(self, share: batches.Share, functions: Functions) -> None:
-        networks, predict, judge, update = functions
+        networks, predict, compute_loss, update = functions
         fetched, logits = predict(self.feed, networks, share.local, self.configuration.precision)
         scales = [each.scale for each in self.optimizers if each.scale is not None]
-        total = judge(self.algorithm, self.tally, logits, fetched, scales)
-        wanted = [each for optimizer in self.optimizers for each in optimizer.parameters]
+        total = compute_loss(self.algorithm, self.tally, logits, fetched, scales)
+        parameters = [each for optimizer in self.optimizers for each in optimizer.parameters]
         if self.execution.world_size > 1:
             # Gradients are averaged over processes, whose shares may differ by one example.
             (total * (share.local * self.execution.world_size / share.whole)).backward()
-            gradients = [take_gradient(parameter) for parameter in wanted]
+            gradients = [take_gradient(parameter) for parameter in parameters]
         else:
-            # Not .backward(): its accumulation nodes remember the stream they were made on.
-            gradients = list(torch.autograd.grad(total, wanted, materialize_grads=True))
+            # Not .backward(): its accumulation nodes are bound to the stream that created them.
+            gradients = list(torch.autograd.grad(total, parameters, materialize_grads=True))
         for optimizer in self.optimizers:
             count = len(optimizer.parameters)
             update(optimizer, gradients[:count])
