@@ -251,7 +251,7 @@ def test_a_dataset_is_verified_by_its_contents(
     write_idx(tmp_path / "mnist", tiny_contents())
     found = verify_dataset("mnist", root=tmp_path)
     assert found.path == tmp_path / "mnist"
-    assert "60000 images to train, got 6" in found.problems[0]
+    assert "60000 train images, got 6" in found.problems[0]
     assert "not the publisher's train-images-idx3-ubyte" in found.problems[2]
     monkeypatch.setitem(DATASETS, "tiny", replace(entry, image_shape=(1, 32, 32)))
     problems = verify_dataset("tiny", root=tmp_path / "0").problems

@@ -22,9 +22,9 @@ from labelproof.npz import read_npz
 from labelproof.ranges import choose
 
 IMAGES = ("x", "images", "data", "img", "imgs")
-"""Names of images."""
+"""Names of arrays that hold images."""
 FEATURES = ("embeddings", "features")
-"""Names of rows; used where there are no images, which may have features beside them."""
+"""Names of arrays that hold rows of features; used only where there are no images."""
 _LABELS = ("y", "labels", "label", "targets", "target")
 
 
@@ -69,15 +69,15 @@ def load_arrays(
         beside = file.with_name(f"{file.stem}_labels.npy")
         arrays = {"images": arrays[""], "labels": read_arrays(beside)[""]}
     pairs = _find_splits(arrays, place)
-    given = {split: arrays[pair[0]] for split, pair in pairs.items()}
+    inputs = {split: arrays[pair[0]] for split, pair in pairs.items()}
     written = as_words(arrays["class_names"]) if "class_names" in arrays else None
     names, labels = class_indices(
         {split: arrays[pair[1]] for split, pair in pairs.items()}, written, place
     )
     report_similar(place, names)
-    if like is not None or all(array.ndim == 2 for array in given.values()):
-        tables = {split: array_table(array, place) for split, array in given.items()}
-        # All columns stay: whoever made an array has chosen them.
+    if like is not None or all(array.ndim == 2 for array in inputs.values()):
+        tables = {split: array_table(array, place) for split, array in inputs.items()}
+        # Keep all columns: whoever made the array chose them.
         columns = like[0] if like else Columns.learn(tables["train"], leave_out=False)
         contents = {}
         for split, table in tables.items():
@@ -92,7 +92,7 @@ def load_arrays(
         return dataset if like is None else dataset.in_classes(like[1])
     splits = {
         split: Split(as_images(array, place=f"{place}: {pairs[split][0]}"), labels[split])
-        for split, array in given.items()
+        for split, array in inputs.items()
     }
     mean, std = channel_statistics(splits["train"].array)
     return Dataset(readable(file.stem), splits, names, mean, std, clean=False)
@@ -122,7 +122,7 @@ def as_words(array: NDArray[Any]) -> tuple[str, ...]:
 def class_indices(
     given: Mapping[str, NDArray[Any]], names: Sequence[str] | None, place: str
 ) -> tuple[tuple[str, ...], dict[str, NDArray[np.int64]]]:
-    """Class names and indices; integers are names too, unless an array names them."""
+    """Class names and indices; without `names`, integers are class names, too."""
     columns = {split: _label_column(array, f"{place}: labels") for split, array in given.items()}
     if names is not None and all(column.dtype.kind in "iu" for column in columns.values()):
         highest = max(int(column.max(initial=0)) for column in columns.values())
@@ -156,7 +156,7 @@ def _label_column(array: NDArray[Any], place: str) -> NDArray[Any]:
 
 
 def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tuple[str, str]]:
-    """For each split the names of its images and labels; names without a split are of `train`."""
+    """The names of the two arrays of each split; without a split in the names, of `train`."""
 
     def named(kinds: Sequence[str], words: Sequence[str]) -> list[str]:
         kind, word = "|".join(kinds), "|".join(words)
@@ -191,12 +191,12 @@ def as_images(
 
     Args:
         images: Bytes, whole numbers up to 255, or numbers from 0 to 1.
-        shape: `(C, H, W)`, where it is known: it tells which axis has the channels.
-        place: What they are called in an error.
-        channels: How many there may be, where the shape is not known.
+        shape: `(C, H, W)`, if known; it decides which axis has the channels.
+        place: The name of the images in errors.
+        channels: Possible numbers of channels, if `shape` is not known.
 
     Raises:
-        ValueError: They have other axes, or numbers that are no pixels.
+        ValueError: The shape is ambiguous, or the values are not pixels.
 
     >>> as_images(np.ones((2, 8, 6, 3))).shape
     (2, 3, 8, 6)
@@ -228,7 +228,7 @@ def as_images(
             "rows (N, F)"
         )
     # Image by image: a float64 copy of everything would need eight times the memory.
-    turned = np.empty(pixels.shape, np.uint8)
+    converted = np.empty(pixels.shape, np.uint8)
     for index, image in enumerate(pixels):
-        turned[index] = np.rint(image.astype(np.float64) * (255.0 if kind in "fb" else 1.0))
-    return turned
+        converted[index] = np.rint(image.astype(np.float64) * (255.0 if kind in "fb" else 1.0))
+    return converted

@@ -35,17 +35,17 @@ class CifarLayout:
     folder: str  # in the archive
     archive: str
     batches: Mapping[str, tuple[str, ...]]  # the files of each split, in order
-    classes: tuple[int, ...]  # how many there are, for each label of an image
+    classes: tuple[int, ...]  # number of classes, for each label of an image
     ending: str = ""
 
     @property
     def version(self) -> str:
-        """Which of the publisher's versions it is."""
+        """The publisher's name of this version."""
         return "binary version" if self.ending else "python version"
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """Where below the root its files may be, the first choice first."""
+        """Folders below the root that may hold its files, the preferred one first."""
         return (f"{self.home}/{self.folder}", self.home, self.folder)
 
     @property
@@ -63,7 +63,7 @@ class CifarLayout:
         return splits
 
     def published(self, splits: Mapping[str, Arrays]) -> Iterator[tuple[str, bytes]]:
-        """The files of the binary version that hold what was read."""
+        """The files of the binary version, rebuilt from what was read."""
         for split, names in self.batches.items():
             images, labels = splits[split]
             records = np.hstack([labels, images.reshape(-1, _PIXELS)])
@@ -73,20 +73,20 @@ class CifarLayout:
                 part = records[index * length : (index + 1) * length]
                 yield f"{name}.bin", part.tobytes()
 
-    def _read_batch(self, title: Path) -> Arrays:
+    def _read_batch(self, path: Path) -> Arrays:
         """Pixels `(N, 3072)` and labels `(N, K)` of one file."""
-        content = np.fromfile(title, np.uint8)
+        content = np.fromfile(path, np.uint8)
         if self.ending:
             # For each image its labels, then its pixels.
             record = len(self.classes) + _PIXELS
             if not len(content) or len(content) % record:
                 raise ValueError(
-                    f"{title}: expected a multiple of {record} bytes, got {len(content)}"
+                    f"{path}: expected a multiple of {record} bytes, got {len(content)}"
                 )
             labels, images = np.split(content.reshape(-1, record), [len(self.classes)], axis=1)
         else:
             keys = ["labels"] if len(self.classes) == 1 else ["coarse_labels", "fine_labels"]
-            batch = read_pickle(content.tobytes(), str(title))
+            batch = read_pickle(content.tobytes(), str(path))
             images: Any = batch.get("data")
             labels = np.empty(0)
             with contextlib.suppress(KeyError, OverflowError, TypeError, ValueError):
@@ -94,12 +94,12 @@ class CifarLayout:
             shapes = (len(labels), _PIXELS), (len(labels), len(keys))
             if (getattr(images, "shape", None), labels.shape) != shapes:
                 expected = f"'data', uint8 (N, {_PIXELS}), and {' and '.join(map(repr, keys))}"
-                raise ValueError(f"{title}: expected a dict with {expected}")
+                raise ValueError(f"{path}: expected a dict with {expected}")
         wrong = np.argwhere((labels < 0) | (labels >= np.array(self.classes)))
         if len(wrong):
             record, column = wrong[0]
             got = f"{labels[record, column]} for image {record}"
-            raise ValueError(f"{title}: expected labels below {self.classes[column]}, got {got}")
+            raise ValueError(f"{path}: expected labels below {self.classes[column]}, got {got}")
         return images, labels.astype(np.uint8)
 
 
@@ -116,7 +116,7 @@ def read_gzip(path: Path, limit: int) -> bytes:
 
 
 class UnsafePickleError(ValueError):
-    """A pickle that asks for more than data."""
+    """A pickle that contains more than plain data."""
 
 
 def read_pickle(content: bytes, name: str) -> dict[Any, Any]:
@@ -169,7 +169,7 @@ class _Part:
 
 
 class _DataUnpickler(pickle.Unpickler):
-    """Python's unpickler, which knows only the names that arrays and bytes are written with."""
+    """Python's unpickler, restricted to the names that pickled arrays and bytes refer to."""
 
     names = {  # noqa: RUF012
         "numpy.ndarray": None,
@@ -177,7 +177,7 @@ class _DataUnpickler(pickle.Unpickler):
         # NumPy moved its modules in version 2, so files have either name.
         "numpy.core.multiarray._reconstruct": _Part,
         "numpy._core.multiarray._reconstruct": _Part,
-        # How Python 3 writes bytes for Python 2. Unlike a function of ours, it cannot be changed.
+        # How Python 3 pickles bytes for Python 2. A pickle cannot modify a built-in.
         "_codecs.encode": str.encode,
     }
 

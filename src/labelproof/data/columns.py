@@ -25,10 +25,10 @@ Result = TypeVar("Result")
 MOST_VALUES = 50  # values of a category that get a feature of their own
 MOST_WORDS = 100  # words of longer texts that get a feature of their own
 FEWEST_ROWS = 2
-"""Rows that a value must have for it: nothing general can be learned from a single row."""
+"""Rows that a value needs for a feature of its own: a single row does not generalise."""
 LARGEST = 1e30
 """Numbers past it count as infinite: their differences would not fit into float32."""
-UNSEEN = 0.05  # share of cells with values unseen in training above which a warning says so
+UNSEEN = 0.05  # share of cells with values unseen in training above which to warn
 _NUMBERED = "numbers the rows"
 _EXCEPTIONS = 0.01
 """Share of rows that a leaking column may get wrong: a single measurement hardly ever predicts 99%
@@ -72,22 +72,22 @@ def row_parts(rows: int) -> list[slice]:
 
 
 class _LeftOutError(ValueError):
-    """A column is no feature; the message says why."""
+    """Raised for a column that is not a feature; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """What becomes of one column.
+    """How a column is encoded as features.
 
     Attributes:
         name: Its name.
-        kind: What its cells are.
-        values: The values of a category or the words of texts that have a feature each; of dates,
-            the cycles (`year`, `week`, `day`), two features each.
+        kind: The type of its cells.
+        values: Values of a category or words of texts, one feature each; for dates, the cycles
+            (`year`, `week`, `day`), two features each.
         other: Whether one feature stands for all other values of a category.
-        missing: How many training rows lacked a value; if any did, a feature says so.
-        fill: What stands for a missing number: the median of up to 100,000 training rows.
-        offset: Subtracted where float32 would lose the differences between large numbers.
+        missing: Number of training rows without a value; if there are any, a feature flags them.
+        fill: Replaces a missing number: the median of up to 100,000 training rows.
+        offset: Subtracted if float32 would lose the differences between large numbers.
 
     >>> Column("size", "category", values=("L", "S"), other=True, missing=3).feature_names
     ('size=L', 'size=S', 'size: other', 'size: missing')
@@ -117,7 +117,7 @@ class Column:
     def encode(
         self, cells: pd.Series, features: NDArray[np.float32], place: str, on_error: str
     ) -> str:
-        """Write the features of some rows into zeros, `(N, F)`; what to warn of, if anything."""
+        """Encode cells into `features`, zeros of shape `(N, F)`; returns a warning or `""`."""
         if self.kind in ("category", "text"):
             return self._encode_words(cells, features, place)
         numbers, problem = _numbers(cells, self.name, self.kind, place, on_error)
@@ -137,11 +137,11 @@ class Column:
         codes, words = text_codes(cells)
         known = {value: feature for feature, value in enumerate(self.values)}
         if self.kind == "text":
-            found = np.zeros((len(words) + 1, features.shape[1]), np.float32)
-            for row, text in zip(found, words, strict=False):
+            encoded = np.zeros((len(words) + 1, features.shape[1]), np.float32)
+            for row, text in zip(encoded, words, strict=False):
                 row[[known[word] for word in _words(text) if word in known]] = 1
-            found[-1, -1:] = bool(self.missing)
-            features[:] = found[codes]
+            encoded[-1, -1:] = bool(self.missing)
+            features[:] = encoded[codes]
             return ""
         others = len(known) if self.other else -1
         index = np.array([*(known.get(word, others) for word in words), others])
@@ -153,17 +153,17 @@ class Column:
         unseen = codes[(codes >= 0) & (chosen < 0)]
         if len(unseen) <= max(UNSEEN * len(codes), 4):
             return ""
-        strange = few([repr(words[code]) for code in np.unique(unseen)])
+        examples = few([repr(words[code]) for code in np.unique(unseen)])
         share = f"{len(unseen):,} of {count(len(codes), 'cell')}"
-        return f"{place}: column {self.name!r}: {share} have values unseen in training: {strange}"
+        return f"{place}: column {self.name!r}: {share} have values unseen in training: {examples}"
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What becomes of each column of a table.
+    """How the columns of a table are encoded as features.
 
-    A number becomes a feature; where training rows lacked it, their median stands in and a second
-    feature says so. A category becomes a feature for each value that at least two training rows
+    A number becomes a feature; if training rows lack it, the median replaces it and a second
+    feature flags it. A category becomes a feature for each value that at least two training rows
     have, the 50 most frequent at most, and one for all others. `true` and `false` become 1 and 0.
     A date becomes its number of days, and where it is in the year, the week and, with a time, the
     day. Text that differs in (nearly) every row becomes a feature for each word that at least 1% of
@@ -194,14 +194,14 @@ class Columns:
 
     @classmethod
     def learn(cls, table: pd.DataFrame, *, place: str = "table", leave_out: bool = True) -> Columns:
-        """Learn from training rows what becomes of each column.
+        """Learn the encoding of each column from training rows.
 
-        Text between numbers and infinite values count as missing; `encode` tells of them.
+        Text among numbers and infinite values count as missing; `encode` reports them.
 
         Args:
             table: The training rows, without their labels.
             place: The table's name in messages.
-            leave_out: Leave out columns without information.
+            leave_out: Whether to leave out columns without information.
         """
 
         def work(item: tuple[Any, pd.Series]) -> Column | tuple[str, str]:
@@ -210,9 +210,9 @@ class Columns:
             except _LeftOutError as reason:
                 return str(item[0]), str(reason)
 
-        found = on_threads(work, list(table.items()), rows=len(table))
-        used = [column for column in found if isinstance(column, Column)]
-        left_out = [reason for reason in found if not isinstance(reason, Column)]
+        results = on_threads(work, list(table.items()), rows=len(table))
+        used = [column for column in results if isinstance(column, Column)]
+        left_out = [reason for reason in results if not isinstance(reason, Column)]
         listed = few([f"{name} ({reason})" for name, reason in left_out], shown=8)
         if not used:
             raise ValueError(
@@ -246,20 +246,20 @@ class Columns:
     ) -> NDArray[np.float32]:
         """Turn a table with the columns in use, in any order, into rows of features, `(N, F)`.
 
-        Text between numbers and infinite values: `on_error="raise"` raises, `"skip"` treats them as
+        Text among numbers and infinite values: `on_error="raise"` raises, `"skip"` treats them as
         missing with a warning, `"quiet"` without one.
         """
         names = [str(name) for name in table.columns]
-        lacking = [name for name in self.names if name not in names]
-        if lacking:
-            expected, there = (few([*map(repr, each)], shown=8) for each in (lacking, names))
-            hint = suggest(lacking[0], names) if len(lacking) == 1 else ""
-            raise ValueError(f"{place}: expected columns {expected}, found {there or 'none'}{hint}")
+        missing = [name for name in self.names if name not in names]
+        if missing:
+            expected, found = (few([*map(repr, each)], shown=8) for each in (missing, names))
+            hint = suggest(missing[0], names) if len(missing) == 1 else ""
+            raise ValueError(f"{place}: expected columns {expected}, found {found or 'none'}{hint}")
         cells = [table.iloc[:, names.index(name)] for name in self.names]
         rows = np.zeros((len(table), len(self.feature_names)), np.float32)
         ends = np.cumsum([len(column.feature_names) for column in self.columns])
         problems = on_threads(
-            lambda given: given[0].encode(*given[1:], place, on_error),
+            lambda task: task[0].encode(*task[1:], place, on_error),
             zip(self.columns, cells, np.split(rows, ends[:-1], axis=1), strict=True),
             rows=len(table),
         )
@@ -292,7 +292,6 @@ class Columns:
 
 
 def _learn(cells: pd.Series, name: str, leave_out: bool) -> Column:
-    """What becomes of a column."""
     kind = _INFERRED.get(pd.api.types.infer_dtype(cells, skipna=True), "text")
     if kind in ("category", "text"):
         codes, words = text_codes(cells)
@@ -352,7 +351,7 @@ def _words(text: str) -> set[str]:
 
 
 def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:
-    """The words that at least 1% of some texts have, and at most half of them."""
+    """The words that occur in at least 1% and at most half of the texts."""
     counts = Counter(word for text in texts for word in _words(text))
     least = max(3, len(texts) / 100)
     frequent = [(-rows, word) for word, rows in counts.items() if least <= rows <= len(texts) / 2]
@@ -360,7 +359,7 @@ def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _kind_of_text(counted: Mapping[str, int]) -> Kind:
-    """The kind of a column of text: how many cells have each."""
+    """The kind of a text column, from the number of cells with each text."""
     words, counts = list(counted), np.array(list(counted.values()))
     if not words:
         return "number"
@@ -381,7 +380,7 @@ def are_numbers(words: Sequence[str]) -> NDArray[np.bool_]:
 
 
 def text_codes(cells: pd.Series) -> tuple[NDArray[Any], list[str]]:
-    """Index of each cell's text, -1 for a missing one, and the texts; a category may be unused."""
+    """Index of each cell's text, -1 if missing, and the distinct texts; some may be unused."""
     try:
         if isinstance(cells.dtype, pd.CategoricalDtype):
             codes, different = cells.cat.codes.to_numpy(), cells.cat.categories
@@ -395,14 +394,14 @@ def text_codes(cells: pd.Series) -> tuple[NDArray[Any], list[str]]:
         raise _LeftOutError("bytes")
     words = np.array([str(cell).strip() or None for cell in different] + [None], dtype=object)
     again, found = pd.factorize(words)
-    # All words are different without their spaces, too, in most columns.
+    # In most columns, no two texts differ only in spaces.
     return codes if len(found) == len(different) else again[codes], [str(word) for word in found]
 
 
 def _numbers(
     cells: Any, name: str, kind: Kind, place: str, on_error: str
 ) -> tuple[NDArray[np.float64], str]:
-    """A number for each cell, NaN for a missing or unusable one, and what to warn of, if any."""
+    """A number for each cell, NaN if missing or unusable, and a warning or `""`."""
     found = _days(cells) if kind == "date" else _floats(cells)
     values = found.to_numpy(np.float64, na_value=np.nan)
     stray = np.isnan(values)
@@ -415,8 +414,8 @@ def _numbers(
     wrong = stray | (np.abs(values) > LARGEST)
     if not wrong.any():
         return values, ""
-    word = str(cells.index.name or "row")
-    shown = few([f"{cell!r} in {word} {where}" for where, cell in cells[wrong].items()])
+    unit = str(cells.index.name or "row")
+    shown = few([f"{cell!r} in {unit} {where}" for where, cell in cells[wrong].items()])
     expected = f"{'finite ' * (not stray.any())}{_EXPECTED[kind]}"
     reason = f"{place}: column {name!r}: expected {expected}, got {shown}"
     if on_error == "raise":
@@ -448,7 +447,7 @@ def _moments(cells: pd.Series) -> Any:
 
 def _numbers_rows(name: str, values: NDArray[np.float64]) -> bool:
     """Whether values number the rows: whole, different, and named so or filling a range."""
-    for part in (values[:1000], values):  # most columns are told by the first
+    for part in (values[:1000], values):  # the first rows settle it for most columns
         if (part % 1 != 0).any() or len(np.unique(part)) < len(part):
             return False
     dense = bool(len(values) >= 50 and np.ptp(values) < 2 * len(values))
@@ -458,12 +457,12 @@ def _numbers_rows(name: str, values: NDArray[np.float64]) -> bool:
 def report_leaks(
     place: str, columns: Columns, rows: NDArray[Any], labels: NDArray[Any], names: Sequence[str]
 ) -> None:
-    """Warn of columns from which, one at a time, a small decision tree predicts the label."""
+    """Warn of columns that leak the label: a small decision tree on one alone predicts it."""
     sizes = np.bincount(labels)
     rest = len(labels) - int(sizes.max())
     if len(labels) < _FEWEST_ROWS or rest < _FEWEST_OF_REST:
         return
-    # Late: it takes as long to import as torch.
+    # Imported here: scikit-learn takes as long as torch.
     from sklearn.tree import DecisionTreeClassifier
 
     if len(labels) > _MOST_ROWS:
@@ -476,9 +475,9 @@ def report_leaks(
     ends = np.cumsum([len(column.feature_names) for column in columns.columns])
     for column, features in zip(columns.columns, np.split(rows, ends[:-1], axis=1), strict=True):
         if set(column.values) <= set(names) and len(column.values) > 1:
-            said = np.array([names.index(value) for value in column.values])
-            told = said[features[:, : len(said)].argmax(axis=1)]
-            agrees = (told == labels)[features[:, : len(said)].any(axis=1)]
+            indices = np.array([names.index(value) for value in column.values])
+            copied = indices[features[:, : len(indices)].argmax(axis=1)]
+            agrees = (copied == labels)[features[:, : len(indices)].any(axis=1)]
             if len(agrees) and agrees.mean() > _SAME_NAMES:
                 found.append(column.name)
                 continue
@@ -487,7 +486,7 @@ def report_leaks(
         if leaves * 10 > len(labels):
             continue
         tree = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0)
-        # First on an eighth of the rows: exceptions that are too many there are too many in all.
+        # First on an eighth of the rows: too many exceptions there are too many overall.
         for part in (slice(None, None, 8), slice(None)):
             # The checks of scikit-learn would take longer than the tree.
             tree.fit(features[part], labels[part], check_input=False)

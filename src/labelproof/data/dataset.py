@@ -33,16 +33,16 @@ Rows: TypeAlias = NDArray[np.float32]
 
 @dataclass(frozen=True, repr=False)
 class Split:
-    """Images, or rows of a table, with the labels they came with.
+    """Images, or rows of a table, with their given labels.
 
     Attributes:
         images: `(N, C, H, W)` uint8, or a lazy source of as many; or the rows of a table,
             `(N, F)` float32.
         labels: `(N)`, int64.
-        places: The name of each sample where it is neither the index nor an image's file: `line 7`
-            of a table, or its index before some were left out.
-        groups: A number for each sample, `(N)`, the same for samples that are never split apart:
-            copies of one another, or those of one patient. `None` where each is alone.
+        places: The name of each sample, unless it is the index or an image's file: `line 7` of a
+            table, or the index before samples were left out.
+        groups: The group number of each sample, `(N)`. Samples of one group are never split apart:
+            copies, or the images of one patient. `None` if there are no groups.
 
     >>> Split(np.zeros((3, 2), np.float32), np.array([0, 1, 1]))
     Split(3 rows of 2 features)
@@ -56,7 +56,7 @@ class Split:
     def __post_init__(self) -> None:
         if self.tabular and self.array.dtype != np.float32:
             raise TypeError(f"images: expected rows of float32, got {self.array.dtype}")
-        # The sum tells in half the time; it may also be infinite by itself.
+        # The sum takes half the time, but may overflow; only then is every number checked.
         with np.errstate(over="ignore", invalid="ignore"):
             doubtful = self.tabular and not np.isfinite(self.array.sum())
         if doubtful and not np.isfinite(self.array).all():
@@ -69,7 +69,7 @@ class Split:
         return len(self.labels)
 
     def __getitem__(self, index: int) -> tuple[NDArray[Any], int]:
-        """One image `(C, H, W)`, or one row `(F)`, and its label, as a `DataLoader` takes it."""
+        """One image `(C, H, W)`, or one row `(F)`, and its label, as `DataLoader` expects."""
         return self.images[index], int(self.labels[index])
 
     def __repr__(self) -> str:
@@ -96,7 +96,7 @@ class Split:
 
 @dataclass(frozen=True, repr=False)
 class Dataset:
-    """Named splits, and what is known about all of them.
+    """Named splits with their classes and normalisation.
 
     Attributes:
         name: The dataset's name.
@@ -110,7 +110,7 @@ class Dataset:
         columns: How the columns of a table became features; `None` for images.
         left_out: Names of training samples that a labels file leaves out.
         label: The label column of a table.
-        group: The column of a table that says which samples belong together, if one was named.
+        group: The group column of a table, if one was named.
         grouping: A checksum of its values.
 
     >>> from labelproof.data import load_digits
@@ -154,7 +154,7 @@ class Dataset:
         return len(self.class_names)
 
     def in_classes(self, names: Sequence[str]) -> Dataset:
-        """The dataset with labels as indices of a run's classes, of which it may lack some.
+        """The dataset with labels as indices into a run's classes; some may be missing here.
 
         Raises:
             ValueError: A sample has a class that is not in `names`.
@@ -168,11 +168,11 @@ class Dataset:
             return self
         numbers = {name: number for number, name in enumerate(names)}
         index = np.array([numbers.get(name, -1) for name in self.class_names], dtype=np.int64)
-        # A class without samples does no harm.
+        # An unknown class without samples does no harm.
         used = np.unique(np.concatenate([split.labels for split in self.splits.values()]))
-        if strange := [self.class_names[label] for label in used if index[label] < 0]:
+        if unknown := [self.class_names[label] for label in used if index[label] < 0]:
             expected = f"data: expected classes of the run ({few(list(names))})"
-            raise ValueError(f"{expected}, {self.name} has {few(strange)}")
+            raise ValueError(f"{expected}, {self.name} has {few(unknown)}")
         splits = {
             name: replace(split, labels=index[split.labels]) for name, split in self.splits.items()
         }
@@ -199,7 +199,7 @@ class Dataset:
 def order_classes(names: Iterable[str]) -> tuple[str, ...]:
     """Each name once, in the same order on every system: numbers by value, anything else as text.
 
-    Text goes by code points, as torchvision sorts the folders of a dataset.
+    Text is sorted by code points, as torchvision sorts class folders.
     """
     different = set(names)
     if not all(name.isascii() and name.isdigit() for name in different):
@@ -220,7 +220,7 @@ def refuse_classes(place: str, names: Sequence[str], samples: int) -> None:
 
 
 def report_similar(place: str, names: Iterable[str]) -> None:
-    """Warn of class names that may be one class."""
+    """Warn of class names that differ only in case or spaces."""
     spellings: dict[str, list[str]] = defaultdict(list)
     for name in names:
         spellings[" ".join(name.casefold().split())].append(name)

@@ -1,4 +1,4 @@
-"""Download published datasets with pooch: checked by SHA-256, tried again, whole or not at all."""
+"""Download published datasets with pooch: SHA-256 checks, retries, no partial files."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ MIRROR_VARIABLE = "LABELPROOF_MIRROR"
 """The environment variable that names a mirror."""
 
 Progress = Callable[[str, int, int], None]
-"""Called with a file's name, how many bytes of it have arrived, and how many there will be."""
+"""Called with a file's name, the bytes downloaded so far, and its size in bytes."""
 
 _BLOCK = 1 << 18
-# A server that compresses on the way would send other bytes than those of the checksum.
+# Compressed in transit, the bytes would not match the checksum.
 _HEADERS = {"User-Agent": f"labelproof/{__version__}", "Accept-Encoding": "identity"}
 
 
@@ -40,16 +40,16 @@ def download_dataset(
     timeout: float = 30.0,
     progress: Progress | None = None,
 ) -> Verification:
-    """Download a dataset, unless it is there and right already.
+    """Download a dataset, unless a verified copy is there already.
 
-    A file is used only if its SHA-256 is the published one, and is moved into place when it is
-    whole. Proxies are taken from the environment. Two processes download a dataset once.
+    A file is used only if its SHA-256 matches, and moved into place when it is complete. Proxies
+    are taken from the environment. Concurrent processes download a dataset only once.
 
     Args:
         name: The name of a published dataset.
         root: As for [`load_dataset`][labelproof.data.load_dataset].
         mirror: Download from `MIRROR/mnist/FILE`; by default `LABELPROOF_MIRROR`, or the publisher.
-        timeout: Seconds without an answer after which a connection is abandoned.
+        timeout: Seconds without a response after which a connection is abandoned.
         progress: Called with each block that arrives.
 
     >>> download_dataset("digits").version
@@ -111,7 +111,7 @@ def _fetch(
         except ValueError:
             problems.append(f"{base}{file.name}: its SHA-256 is not {file.sha256}; removed")
         else:
-            # pooch leaves a file that only its owner can read.
+            # pooch makes the file readable only by its owner.
             (folder / file.name).chmod(0o644)
             if file.unpacks is not None:
                 members = [f"{file.unpacks.folder}/{name}" for name in file.unpacks.files]
@@ -125,7 +125,7 @@ def _fetch(
 
 
 class _ProgressBar:
-    """What pooch tells of its progress, a block at a time; a file without end is given up."""
+    """Passes on pooch's progress; abandons a download that is larger than expected."""
 
     def __init__(self, file: PublishedFile, progress: Progress | None):
         self.file, self.progress, self.done = file, progress, 0
@@ -136,7 +136,7 @@ class _ProgressBar:
 
     @total.setter
     def total(self, _: int) -> None:
-        self.done = 0  # pooch says how long an answer is as each try begins
+        self.done = 0  # pooch sets the total at the start of each attempt
 
     def update(self, size: int) -> None:
         self.done += size

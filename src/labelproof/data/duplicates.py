@@ -17,16 +17,15 @@ from labelproof.data.columns import on_threads, row_parts
 from labelproof.data.notices import count, few, notice
 
 _TAIL = 4096
-_FEWEST = 20  # rows from which on chance can be told from copying
+_FEWEST = 20  # among fewer rows, equal ones may be chance
 _COMMON = 0.5
-"""Share of rows that must be different: with fewer, columns are so coarse that rows are equal by
-chance."""
+"""Share of distinct rows below which columns are so coarse that rows are equal by chance."""
 _LARGEST = (10, 0.02)
 """Equal rows are copies up to this number, or this share of all; more are common values."""
 
 
 def find_duplicates(paths: Sequence[str]) -> list[list[int]]:
-    """Groups of indices whose files are the same byte for byte, in the order of their first.
+    """Groups of indices of identical files, sorted by their first index.
 
     Only files of equal size and equal last bytes are read whole, so this costs little more than
     listing a folder. Empty and unreadable files have no duplicates.
@@ -54,7 +53,7 @@ def _digest(path: str, last: int | None = None) -> bytes:
 
 
 def report_duplicates(place: str, splits: Mapping[str, Any]) -> dict[str, NDArray[np.int64]]:
-    """Warn of labelled files that occur twice; numbers each as `find_duplicate_rows` does."""
+    """Warn of identical files; returns the group of each by split, -1 without a copy."""
     files = [
         (file, split, label)
         for split, content in splits.items()
@@ -64,7 +63,7 @@ def report_duplicates(place: str, splits: Mapping[str, Any]) -> dict[str, NDArra
     groups = np.full(len(files), -1)
     for number, group in enumerate(find_duplicates([file for file, _, _ in files])):
         groups[group] = number
-    # As objects: a name of a file need not be UTF-8.
+    # As objects: file names need not be valid UTF-8.
     table: Any = pd.DataFrame(files, columns=["name", "split", "label"], dtype=object)
     table["group"] = groups
     report_copies(place, "image", table[groups >= 0])
@@ -72,16 +71,16 @@ def report_duplicates(place: str, splits: Mapping[str, Any]) -> dict[str, NDArra
 
 
 def find_duplicate_rows(rows: NDArray[Any], cells: pd.DataFrame | None = None) -> NDArray[np.int64]:
-    """A number for each row, the same for copies of one another; -1 for a row without a copy.
+    """The group of each row, `(N)`, the same for copies; -1 for a row without a copy.
 
-    Cells must be equal, too: features may be equal where cells differ.
+    With `cells`, these must be equal, too: different cells may have equal features.
     """
     alone = np.full(len(rows), -1)
     if len(rows) < _FEWEST:
         return alone
     flat = rows.reshape(len(rows), -1)
     weights = np.random.default_rng(0).normal(size=flat.shape[1])
-    # Not a product of matrices, which may round equal rows differently.
+    # Not a matrix product, which may round equal rows differently.
     sums = on_threads(
         lambda part: np.einsum("ij,j->i", flat[part], weights), row_parts(len(flat)), rows=len(flat)
     )
@@ -98,7 +97,7 @@ def find_duplicate_rows(rows: NDArray[Any], cells: pd.DataFrame | None = None) -
         return alone
     sizes = np.bincount(codes)
     if cells is not None:
-        # Rows of few coarse columns are equal by chance; ten times as often is none.
+        # Rows of few coarse columns are equal by chance; copies make ten times as many equal.
         shares = [_pairs(pd.factorize(cells[name])[0] + 1) for name in cells.columns]
         if 10 * np.prod(shares) >= _pairs(codes):
             return alone
@@ -113,7 +112,7 @@ def _pairs(codes: NDArray[np.intp]) -> float:
 
 
 def report_copies(place: str, word: str, table: Any) -> None:
-    """Warn of groups of copies: a row of `table` for each, its name, split, label and group."""
+    """Warn of copies: `table` has the name, split, label and group of each."""
     if not len(table):
         return
     by_group = table.groupby("group")

@@ -56,7 +56,7 @@ def load_huggingface(
         kept = [row for row, word in enumerate(words) if word]
         if len(kept) < len(words):
             share = f"{len(words) - len(kept):,} of {count(len(words), 'row')}"
-            # A split without any label is one of a competition.
+            # The test split of a competition has no labels at all.
             strict = on_error if kept else "skip"
             leave_out(f"{place}: {split}: {share} without a label", strict)
         if kept:
@@ -75,7 +75,7 @@ class _ImageColumn:
     column: str
 
     def __getitem__(self, row: int) -> bytes:
-        # Not decoded by datasets, which would fetch an image whose path is an address.
+        # datasets' own decoder would download an image whose path is a URL.
         image = self.rows.data.column(self.column)[row].as_py()
         return (image and image["bytes"]) or b""
 
@@ -91,14 +91,14 @@ def _load(root: Path, place: str) -> dict[str, Any]:
         folders = {"train": root}
         if (root / "dataset_dict.json").is_file():
             written = json.loads((root / "dataset_dict.json").read_text("utf-8"))["splits"]
-            # An address in place of a name would be fetched.
+            # A URL in place of a name would be downloaded.
             if not written or any(not name or set(name) & set("/\\:") for name in written):
                 raise ValueError(f"expected names of folders in dataset_dict.json, got {written}")
             folders = {split_name(name) or name.casefold(): root / name for name in written}
         ordered = sorted(folders.items(), key=lambda item: item[0] != "train")
         saved = {name: datasets.Dataset.load_from_disk(str(place)) for name, place in ordered}
         for rows in saved.values():
-            # Offsets that point out of a damaged file would crash the interpreter.
+            # Offsets past the end of a corrupted file would crash the interpreter.
             rows.data.table.validate(full=True)
     except Exception as error:
         reason = str(error)[:300]
@@ -107,22 +107,22 @@ def _load(root: Path, place: str) -> dict[str, Any]:
 
 
 def _choose(
-    kind: str, wanted: str | None, features: Mapping[str, Any], types: Sequence[str], place: str
+    kind: str, requested: str | None, features: Mapping[str, Any], types: Sequence[str], place: str
 ) -> str:
-    """The named column, or the only one of the first type, or one with a usual name."""
+    """The requested column, or the only one of the first type, or one with a usual name."""
     found = {name: type(feature).__name__ for name, feature in features.items()}
     likely = [name for name, known in found.items() if known == types[0]]
     likely = likely or [name for name in _LABEL_COLUMNS if found.get(name) in types][:1]
-    chosen = [wanted] if wanted is not None else likely
+    chosen = [requested] if requested is not None else likely
     if len(chosen) == 1 and found.get(chosen[0]) in types:
         return chosen[0]
     columns = ", ".join(f"{name} ({known})" for name, known in found.items())
     expected = f"a column of {place} that is {' or '.join(types)}"
-    raise ValueError(f"{kind}: expected {expected}, got {wanted!r} of {columns}")
+    raise ValueError(f"{kind}: expected {expected}, got {requested!r} of {columns}")
 
 
 def _labels(rows: Any, column: str, named: Sequence[str] | None) -> list[str]:
-    """Labels as text, empty where there is none; -1 is how a ClassLabel says so."""
+    """Labels as text, empty if missing, which is -1 in a ClassLabel."""
     values = rows.data.column(column).to_pylist()
     if named is not None:
         known = dict(enumerate(named))

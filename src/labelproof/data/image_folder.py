@@ -44,8 +44,8 @@ def load_folder(
     >>> dataset.name, dataset.class_names, dataset.train.labels, dataset.image_shape
     ('photos', ('cat', 'dog'), array([0, 0, 1]), (3, 24, 32))
     """
-    # Files that are `ignored` for their ending, `loose` images in no class, `empty` class folders,
-    # and `linked` folders within a class.
+    # Files `ignored` for their extension, `loose` images outside of class folders, `empty` class
+    # folders, and `linked` folders within a class.
     others: dict[str, list[str]] = defaultdict(list)
     folders = _split_folders(os.fspath(path))
     listed = {split: _classes(place, others) for split, place in folders.items()}
@@ -78,7 +78,7 @@ def load_folder(
 
 
 def report_other_files(place: str, names: Sequence[str]) -> None:
-    """Warn of files that are left out since their ending is not that of an image."""
+    """Warn of files that are left out, since they have no image extension."""
     if names:
         files = f"{count(len(names), 'file')} left out"
         notice(
@@ -117,7 +117,7 @@ def _classes(folder: str, others: dict[str, list[str]]) -> dict[str, list[str]]:
 
 
 def _images(folder: str, others: dict[str, list[str]]) -> list[str]:
-    """The images in a folder and its subfolders; linked ones may lead in circles."""
+    """The images in a folder and its subfolders, except linked ones, which may form cycles."""
     found: list[str] = []
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]

@@ -30,14 +30,14 @@ from labelproof.data.table import (
     table_stem,
 )
 
-_LOOKED_AT = 200
+_EXAMINED = 200
 
 
 def image_column(table: pd.DataFrame, *, drop: Sequence[str] = ()) -> str | None:
     """The first column, other than `drop`, whose cells mostly end like image files, or `None`."""
     dropped = {name.strip().casefold() for name in drop}
     for name in table.columns:
-        cells = table[name].head(10 * _LOOKED_AT).dropna().head(_LOOKED_AT).tolist()
+        cells = table[name].head(10 * _EXAMINED).dropna().head(_EXAMINED).tolist()
         if name.casefold() in dropped or not cells or not isinstance(cells[0], str):
             continue
         if sum(is_image(str(cell).strip()) for cell in cells) * 2 >= len(cells):
@@ -55,8 +55,8 @@ def load_image_table(
 ) -> Dataset:
     r"""Read a table with a row for each image: its path, its label and perhaps its split.
 
-    The paths are in the column whose cells end as images do, relative to the table's folder.
-    Further columns are ignored. Without a column `split` everything is there to train on.
+    The path column is the one whose cells end like image files; paths are relative to the table's
+    folder. Other columns are ignored. Without a column `split`, all images are for training.
 
     Args:
         source: A file, or a table from [`read_table`][labelproof.data.read_table].
@@ -121,33 +121,33 @@ def load_image_table(
 def listed_images(
     path: str | os.PathLike[str], column: str | None = None
 ) -> list[tuple[str, str, str]]:
-    """For each row of a table of images its name, the image's path, and one more column."""
+    """The name of each row of an image table, the image's path, and the cell of `column`."""
     table = read_table(path, text=[] if column is None else [column])
     place, images = table_place(table), image_column(table)
     if images is None:
         raise ValueError(f"{place}: expected a column of images (.png, .jpg, ...)")
-    beside = pd.Series("", index=table.index)
+    extra = pd.Series("", index=table.index)
     if column is not None:
-        beside = as_text(table[find_column(table.columns, column, place=place, argument="id")])
+        extra = as_text(table[find_column(table.columns, column, place=place, argument="id")])
     files = _paths(as_text(table[images]), Path(path).expanduser().parent)
-    return list(zip(row_names(table), files, beside, strict=True))
+    return list(zip(row_names(table), files, extra, strict=True))
 
 
 def _paths(written: pd.Series, folder: Path) -> list[str]:
     base = os.fspath(folder)
-    # A table may come from a system with backslashes.
+    # The table may come from Windows.
     slash = written if os.sep == "\\" else written.str.replace("\\", "/", regex=False)
     return [os.path.normpath(os.path.join(base, name)) if name else "" for name in slash]
 
 
 def _usable(rows: Any, place: str, on_error: OnError) -> pd.DataFrame:
     """The rows with a label and a file, each path once in a split and with one label."""
-    there = np.array([bool(path) and os.path.isfile(path) for path in rows["path"]])
+    exists = np.array([bool(path) and os.path.isfile(path) for path in rows["path"]])
     labels = rows["label"].mask(rows["label"] == "").groupby(rows["path"]).transform("nunique")
     problems = {
         "without a label": rows["label"] == "",
-        "without a file": (rows["label"] != "") & ~there,
-        "with more than one label for a file": (rows["label"] != "") & there & (labels > 1),
+        "without a file": (rows["label"] != "") & ~exists,
+        "with more than one label for a file": (rows["label"] != "") & exists & (labels > 1),
     }
     for words, wrong in problems.items():
         if wrong.any():

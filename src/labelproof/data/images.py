@@ -1,4 +1,4 @@
-"""Images in files: how they are decoded, the datasets they make, and the names of samples."""
+"""Image files: decoding, datasets of them, and the names of samples."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from labelproof.ranges import choose
 
 OnError: TypeAlias = Literal["raise", "skip", "later"]
 """For an unusable image: raise, leave it out with a warning, or raise only when it is decoded (no
-file is opened before). For an unusable row, the latter two are the same."""
+file is opened before). For an unusable row, the last two are the same."""
 
 Statistics: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
 """Mean and standard deviation of each channel, scaled to 0..1."""
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 _ROUND = 256
 _GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I;16N"})
-# Not MPO, a photo's: its further pictures are previews of the first.
+# Not MPO, which cameras write: its other pictures are previews of the first.
 _PAGED_FORMATS = frozenset({"GIF", "PNG", "TIFF", "WEBP"})
 _STATISTICS_SIDE = 256
 _UNSEEN: Statistics = ((0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
-"""Statistics of images that were not opened."""
+"""Default statistics, for images that are not opened."""
 
 Mode: TypeAlias = Literal["RGB", "L"]
 """Colour, or one grey channel."""
@@ -55,7 +55,7 @@ class StoredImage(NamedTuple):
 
     @property
     def content(self) -> bytes:
-        """The bytes, read when they are asked for."""
+        """The bytes of the file, read on access."""
         return self.source[self.row]
 
 
@@ -65,15 +65,15 @@ Encoded: TypeAlias = str | StoredImage
 SUFFIXES = frozenset(
     {".bmp", ".gif", ".jpeg", ".jpg", ".pbm", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 )
-"""Endings of image files, in lower case."""
+"""Extensions of image files, in lower case."""
 
 
 def is_image(name: str) -> bool:
-    """Whether a file is an image by its ending."""
+    """Whether a file has the extension of an image."""
     return os.path.splitext(name)[1].lower() in SUFFIXES
 
 
-# Only the formats of these endings: for others Pillow starts other programs.
+# Only the formats of these extensions: for some others Pillow runs external programs.
 _FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM")
 _ORIENTATION = 0x0112
 
@@ -106,10 +106,10 @@ def decode_image(
         with open_image(file, short_side if enlarge else None) as image:
             whole = image.size
             if short_side is not None:
-                # Never below the wanted size: a proper filter does the rest.
+                # Never smaller than requested: a proper filter does the rest.
                 image.draft(None, (short_side, short_side))
             image.load()
-            # Pixels are good where only the camera's notes are not: such an image stays as it is.
+            # An image with broken EXIF data still has good pixels: use it unrotated.
             with suppress(Exception):
                 ImageOps.exif_transpose(image, in_place=True)
             pixels = flatten_image(image, mode)
@@ -122,7 +122,7 @@ def decode_image(
 
 
 def open_image(file: Encoded, short_side: int | None = None) -> Image.Image:
-    """Read an image's header; refuse other formats, and sizes that are unsafe now or resized."""
+    """Read an image's header; refuse other formats, and sizes unsafe before or after resizing."""
     stream = io.BytesIO(file.content) if isinstance(file, StoredImage) else file
     image = Image.open(stream, formats=_FORMATS)
     size = image.size
@@ -141,7 +141,7 @@ def image_size(file: Encoded) -> tuple[int, int] | None:
     try:
         with open_image(file) as image:
             width, height = image.size
-            # From 5 on, the camera was on its side.
+            # From 5 on, the image is rotated by a quarter turn.
             if width != height and image.getexif().get(_ORIENTATION, 1) >= 5:
                 return height, width
             return width, height
@@ -157,7 +157,7 @@ def flatten_image(image: Image.Image, mode: Mode) -> Image.Image:
         values = np.asarray(image)
         if values.min() < 0 or values.max() > 65535:
             raise ValueError("its pixels have 32 bits of unknown range; save it as 8 or 16 bit")
-        # Pillow's own conversion cuts everything above 255 instead of scaling it.
+        # Pillow's own conversion clips values above 255 instead of scaling them.
         image = Image.fromarray((values >> 8).astype(np.uint8))
     if image.has_transparency_data:
         colours = image.convert("RGBA")
@@ -171,9 +171,9 @@ def _scaled(size: tuple[int, int], short_side: int) -> list[int]:
 
 
 def _resize(image: Image.Image, short_side: int, whole: tuple[int, int]) -> Image.Image:
-    """Resize to the short side an image that may be decoded at a fraction of its `whole` size."""
+    """Resize to the short side; the image may be decoded at a fraction of its `whole` size."""
     width, height = _scaled(whole, short_side)
-    # It may have been turned upright.
+    # It may have been rotated upright.
     if (image.width > image.height) != (width > height):
         width, height = height, width
     if image.size == (width, height):
@@ -199,10 +199,10 @@ class ImageFiles:
     """A lazy source over image files, which are decoded on access; it can be pickled.
 
     All images are converted to one mode, transparent pixels become white, 16-bit greys are divided
-    by 256, and the camera's orientation is applied. Of several pages, the first is used.
+    by 256, and the EXIF orientation is applied. Of several pages, the first is used.
 
     Args:
-        files: Paths, or another sequence of stored images.
+        files: Paths, or stored images.
         mode: `"RGB"` or `"L"`.
         short_side: Resize to this shorter side while decoding. Much larger JPEG files are decoded
             at a half, a quarter or an eighth, which is faster.
@@ -239,11 +239,11 @@ class ImageFiles:
         return first is not None and all(size == first for size in sizes)
 
 
-def look_at_each(files: Any, look: Callable[[Any], Found]) -> Iterator[Found]:
+def look_at_each(files: Any, look: Callable[[Any], Result]) -> Iterator[Result]:
     """Apply a function to each stored image, or index of one, in order, on several threads."""
     # Threads are enough: Pillow releases the GIL while it reads.
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-        # A pool takes all its work at once, which for stored bytes is the whole dataset.
+        # In rounds: a pool takes all its inputs at once, which could be the whole dataset.
         indices = iter(range(len(files)))
         while chosen := list(itertools.islice(indices, _ROUND)):
             yield from pool.map(look, [files[index] for index in chosen])
@@ -260,8 +260,8 @@ def examine_images(
 ) -> tuple[list[int], list[str], bool]:
     """Open every image: its header, which is quick, or all of its pixels.
 
-    A truncated file has a good header; only `full` finds it. An image that would grow beyond bounds
-    by `short_side` is unreadable. Returns the indices of readable images, the names and problems of
+    A truncated file has a good header; only `full` finds it. An image that `short_side` would make
+    too large is unreadable. Returns the indices of readable images, the names and problems of
     the others, and whether all readable ones are grey.
     """
     kept: list[int] = []
@@ -293,13 +293,13 @@ def _examine(
         with open_image(file, short_side) as image:
             mode = image.mode
             if full:
-                # An eighth of the size needs all of the file and a fraction of the arithmetic.
+                # Decoding at an eighth of the size still reads the whole file, but is much faster.
                 image.draft(None, (1, 1))
                 image.load()
                 flatten_image(image, "RGB")
             paged = False
-            with suppress(Exception):  # a second page that is broken is none
-                # Last, since a GIF is searched for its second picture.
+            with suppress(Exception):  # a broken second page does not count
+                # Last, since Pillow searches a GIF for its second frame.
                 paged = image.format in _PAGED_FORMATS and getattr(image, "is_animated", False)
             return mode, paged
     except Exception as error:
@@ -315,13 +315,13 @@ def channel_statistics(images: Iterable[NDArray[np.uint8]]) -> Statistics:
         total = total + values.sum(axis=1)
         squares = squares + (values**2).sum(axis=1)
     mean = total / pixels
-    # One grey level at the least: images of a single colour must not be divided by zero.
+    # At least one grey level, or images of a single colour would be divided by zero.
     std = np.sqrt(np.maximum(squares / pixels - mean**2, 1 / 255**2))
     return tuple(mean.tolist()), tuple(std.tolist())
 
 
 def sample_statistics(images: ImageFiles, *, sample: int = 256) -> Statistics:
-    """Channel statistics of up to `sample` evenly spaced images, large ones in a smaller size."""
+    """Channel statistics of up to `sample` evenly spaced images, large ones scaled down."""
     side = images.short_side
     spread = np.linspace(0, len(images) - 1, min(sample, len(images))).astype(int)
     return channel_statistics(
@@ -337,7 +337,7 @@ def sample_statistics(images: ImageFiles, *, sample: int = 256) -> Statistics:
 
 @dataclass(frozen=True)
 class LabelledFiles:
-    """Stored images, the class of each by name, and the group, where groups are known."""
+    """Image files with the class name and, if known, the group of each."""
 
     files: Sequence[Encoded]
     labels: Sequence[str]
@@ -357,7 +357,7 @@ def dataset_from_files(
     With `on_error="raise"` only headers are read, and a truncated file is an error when it is
     decoded. With `"skip"` all pixels are decoded once. With `"later"` no file is opened. Images are
     grey if all of them are. Copies are reported, and stay together. Without `statistics`, those of
-    256 training images are computed; files that have them are published, copies and all.
+    256 training images are computed; with them, as for published data, copies are ignored.
     """
     if "train" not in splits:
         raise ValueError(f"{name}: expected a split train with labels, got {few(list(splits))}")
@@ -389,8 +389,8 @@ def dataset_from_files(
         leave_out(f"{name}: {share} cannot be read: {few(unreadable)}", on_error)
     if "train" not in kept:
         raise ValueError(f"{name}: none of the training images can be read")
-    shown = set(kept["train"][1].tolist())
-    if missing := [word for label, word in enumerate(names) if label not in shown]:
+    present = set(kept["train"][1].tolist())
+    if missing := [word for label, word in enumerate(names) if label not in present]:
         classes = count(len(missing), "class", "classes")
         notice(f"{name}: {classes} without a training image: {few(missing)}")
     source = partial(ImageFiles, mode="L" if grey else "RGB", short_side=short_side)
@@ -404,10 +404,10 @@ def dataset_from_files(
 
 
 def sample_names(split: Split, data: str | os.PathLike[str]) -> list[str]:
-    """A name for each sample of a split, by which a person finds it in the data.
+    """The name of each sample of a split, to find it in the data.
 
-    An image file has its path within the data's folder or that of their table, a row its line, and
-    an entry of an array its index, counted from 0.
+    That is an image's path relative to the folder of the data or of their table, a row's line, or
+    the index in an array, counted from 0.
 
     >>> sample_names(Split(np.zeros((2, 3), np.float32), np.array([0, 1])), "table.npz")
     ['0', '1']

@@ -1,4 +1,4 @@
-"""Labels from a file that replace those of the data, sample by sample."""
+"""Replace labels of the data by those from a file, such as a review's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.table import as_text, find_column, read_table, row_names
 
 _CORRECTED = 1 / 3
-"""Share of samples whose label may have changed since the file was made."""
+"""Largest share of samples whose label may have changed since the file was made."""
 
 
 def relabel(
@@ -26,7 +26,7 @@ def relabel(
 
     The file is a table with the columns `sample` and `label`, such as a review's. A sample with an
     empty label is left out: the reviewer was unsure. A sample that is not in the file keeps its
-    label. Samples are named by the path `data` that the dataset was read from.
+    label. Samples are named relative to `data`, the path the dataset was read from.
 
     >>> from labelproof.data import load_digits
     >>> file = getfixture("tmp_path") / "reviewed.csv"
@@ -50,13 +50,13 @@ def relabel(
     names = [readable(name).strip() for name in sample_names(dataset.train, data)]
     index = pd.Index(names).get_indexer(pd.Index(rows["sample"]))
     if (index < 0).any():
-        strange = list(dict.fromkeys(rows.loc[index < 0, "sample"]))
-        what = f"{count(len(strange), 'sample')} not in {readable(str(data))}: {few(strange)}"
+        missing = list(dict.fromkeys(rows.loc[index < 0, "sample"]))
+        what = f"{count(len(missing), 'sample')} not in {readable(str(data))}: {few(missing)}"
         raise ValueError(f"{place}: {what}; is it of other data, or have files moved?")
-    several = rows.groupby("sample")["label"].transform("nunique") > 1
-    if several.any():
-        where = row_names(table)[int(np.flatnonzero(several)[1])]
-        sample = rows["sample"][several].iloc[1]
+    ambiguous = rows.groupby("sample")["label"].transform("nunique") > 1
+    if ambiguous.any():
+        where = row_names(table)[int(np.flatnonzero(ambiguous)[1])]
+        sample = rows["sample"][ambiguous].iloc[1]
         raise ValueError(f"{place}: {where}: {sample} has more than one label")
     classes = [readable(name).strip() for name in dataset.class_names]
     unknown = sorted(set(rows["label"]) - set(classes) - {""})
@@ -64,19 +64,19 @@ def relabel(
         raise ValueError(f"{place}: expected labels among {few(classes)}, got {few(unknown)}")
     before = dataset.train.labels
     if "given" in rows:
-        told = rows["given"] != ""
+        recorded = rows["given"] != ""
         now = np.array(classes, dtype=object)[before[index]]
-        changed = rows["sample"][told & (rows["given"] != now)].tolist()
-        said = f"{place}: {len(changed):,} of {count(int(told.sum()), 'sample')} had another label"
-        said += f" when the file was made, such as {few(changed)}"
-        # Rows are known by their line, and may have moved.
-        if len(changed) > _CORRECTED * told.sum():
+        changed = rows["sample"][recorded & (rows["given"] != now)].tolist()
+        problem = f"{place}: {len(changed):,} of {count(int(recorded.sum()), 'sample')} had another"
+        problem += f" label when the file was made, such as {few(changed)}"
+        # Rows are identified by line, and may have moved.
+        if len(changed) > _CORRECTED * recorded.sum():
             raise ValueError(
-                f"{said}; make the file again, or remove its column 'given' if the data were "
+                f"{problem}; make the file again, or remove its column 'given' if the data were "
                 "corrected since"
             )
         if changed:
-            notice(said)
+            notice(problem)
     numbers = pd.Index(classes, dtype=object).get_indexer(pd.Index(rows["label"], dtype=object))
     labels = before.copy()
     labels[index[numbers >= 0]] = numbers[numbers >= 0]
@@ -94,7 +94,7 @@ def relabel(
 
 
 def select_samples(split: Split, kept: NDArray[np.int64]) -> Split:
-    """Some samples of a part, which keep their names."""
+    """Some samples of a split, under their old names."""
     if len(kept) == len(split):
         return split
     images: Any = split.images
@@ -102,7 +102,7 @@ def select_samples(split: Split, kept: NDArray[np.int64]) -> Split:
     if places is not None:
         places = [places[index] for index in kept.tolist()]
     if isinstance(images, np.ndarray):
-        # Samples keep the index they are named by.
+        # Samples keep their old index as their name.
         places = places or [str(index) for index in kept.tolist()]
         images = images[kept]
     elif isinstance(images, ImageFiles):

@@ -1,4 +1,4 @@
-"""The one door: a dataset from its name, its path or a DataFrame."""
+"""Load a dataset by its name, from a path or from a DataFrame."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from labelproof.data.published import is_known, load_published, load_webvision
 from labelproof.data.table import DROPPED, ENDINGS, TableSource, is_table, load_table, read_table
 
 ARRAYS = (".npz", ".npy")
-"""Endings of the files that hold arrays."""
+"""Extensions of array files."""
 
 
 def load_dataset(
@@ -52,11 +52,11 @@ def load_dataset(
         labels: A file of labels that replace the data's own, such as a review's; see
             `labelproof.data.labels_file`.
         drop: Columns of a table that are not features.
-        group: The column of a table that says which samples belong together, such as a patient or a
-            video: they are never split apart. It is not a feature.
+        group: The group column of a table, such as a patient or a video: samples of one group are
+            never split apart. It is not a feature.
         decimal: The decimal point of numbers in a table's text.
         thousands: The separator of thousands in a table's text.
-        features: Read a table's features; without them its rows have labels and names alone.
+        features: Whether to read a table's features; if not, rows have only labels and names.
 
     >>> load_dataset("digits").image_shape
     (1, 8, 8)
@@ -75,7 +75,7 @@ def load_dataset(
 
 @dataclass(frozen=True)
 class Reading:
-    """The options of `load_dataset` that a run and an audit keep, to read the same data again.
+    """The options of `load_dataset` that runs and audits store, to read the same data again.
 
     >>> reading = Reading(label="churned", drop=("comment", "id"))
     >>> reading.flags()
@@ -122,8 +122,8 @@ class Reading:
         """Plain values for an audit, whose review may start anywhere: absolute paths."""
         chosen = {name: value for name, value in self.as_values().items() if value}
         paths = {"labels": self.labels, "data_root": self.root}
-        whole = {name: path and os.path.abspath(path) for name, path in paths.items()}
-        return {"label": self.label} | chosen | whole
+        absolute = {name: path and os.path.abspath(path) for name, path in paths.items()}
+        return {"label": self.label} | chosen | absolute
 
     def flags(self) -> list[str]:
         """The flags with which another command reads the same data."""
@@ -134,7 +134,7 @@ class Reading:
         return words + [word for column in self.drop for word in ("--drop", column)]
 
     def refuse_columns(self, what: object) -> None:
-        """Refuse names of columns where there are no columns."""
+        """Refuse column names for data that is not a table."""
         dropped = self.drop[0] if self.drop else None
         for argument, name in (("label", self.label), ("group", self.group), ("drop", dropped)):
             if name is not None:

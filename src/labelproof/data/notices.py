@@ -1,4 +1,4 @@
-"""Warnings and errors about data, and the words they share."""
+"""Warnings and errors about data, and how they show names and counts."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Sequence
 
 
 class DataWarning(UserWarning):
-    """Something about the data that was handled, and that its owner should know."""
+    """A problem in the data that was handled, and that its owner should know about."""
 
 
 def notice(message: str) -> None:
     """Warn about the data."""
-    # Three levels up is the loader's caller in most cases, a line that its reader knows.
+    # Three levels up is, in most cases, the user's own line that called the loader.
     warnings.warn(message, DataWarning, stacklevel=4)
 
 
 def leave_out(reason: str, on_error: str) -> None:
-    """Warn that samples are left out for a reason, or refuse them."""
+    """Raise, or warn that samples are left out."""
     if on_error == "raise":
         raise ValueError(f"{reason}; fix them, or use on_error='skip'")
     notice(f"{reason}; left out")
@@ -32,7 +32,7 @@ def few(names: Sequence[str], *, shown: int = 3) -> str:
 
 
 def count(number: int, singular: str, plural: str | None = None) -> str:
-    """A number and what it counts."""
+    """A number with its noun, such as `1 row` or `2 rows`."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
@@ -42,5 +42,5 @@ def quoted(text: str, *, length: int = 40) -> str:
 
 
 def readable(name: str) -> str:
-    """A file's name that can be printed; bytes that are not UTF-8 become escapes."""
+    """A file name that can be printed: bytes that are not UTF-8 become escapes."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")

@@ -1,8 +1,8 @@
 """The published datasets: what each holds, where its files come from, how to read and check them.
 
-`published.json` lists them. Checksums of its `files` decide whether a download is used; those of
-the uncompressed contents, `checksums`, whether a dataset on disk is right, in whichever version and
-compression it came. For Fashion-MNIST only the former are known for certain. MNIST's own server
+`published.json` lists them. The checksums of its `files` verify downloads; those of the
+uncompressed contents, `checksums`, verify a dataset on disk, in whichever version and compression.
+For Fashion-MNIST only the former are known for certain. MNIST's own server
 asks for a password, so its `addresses` are mirrors with the same files.
 """
 
@@ -88,9 +88,9 @@ def idx_bytes(array: NDArray[np.uint8]) -> bytes:
 
 @dataclass(frozen=True)
 class IdxLayout:
-    """MNIST and its likes: images and labels of two splits in a file each, plain or gzipped."""
+    """The format of MNIST: images and labels of two splits in a file each, plain or gzipped."""
 
-    folders: tuple[str, ...]  # where below the root they may be, the first choice first
+    folders: tuple[str, ...]  # possible folders below the root, the preferred one first
     version: ClassVar[str] = "IDX files"
     files: ClassVar[tuple[str, ...]] = _IDX_FILES
 
@@ -113,7 +113,7 @@ class IdxLayout:
         return splits
 
     def published(self, splits: Mapping[str, Arrays]) -> Iterator[tuple[str, bytes]]:
-        """The publisher's uncompressed files that hold what was read."""
+        """The publisher's uncompressed files, rebuilt from what was read."""
         for split, pair in _IDX_PAIRS.items():
             for name, array in zip(pair, splits[split], strict=True):
                 yield name, idx_bytes(array[:, 0])
@@ -137,7 +137,7 @@ class PublishedFile:
 
 @dataclass(frozen=True)
 class KnownDataset:
-    """What is known of a dataset before it is read."""
+    """The metadata of a published dataset."""
 
     name: str
     summary: str
@@ -157,7 +157,7 @@ class Verification:
 
     name: str
     path: Path | None  # where it is; None if it is missing
-    version: str  # how it is laid out there
+    version: str  # the layout of its files
     problems: tuple[str, ...]
     unknown: tuple[str, ...] = ()  # files without a known checksum; only counts were checked
 
@@ -196,7 +196,7 @@ def find_human_labels(name: str, root: str | os.PathLike[str] | None = None) -> 
 
 
 def is_known(name: str) -> bool:
-    """Whether a text is the name of a published dataset."""
+    """Whether this is the name of a published dataset."""
     return name in DATASETS or name == "webvision"
 
 
@@ -215,7 +215,7 @@ def known_dataset(name: str) -> KnownDataset:
 def load_published(
     name: str, root: str | os.PathLike[str] | None = None, *, on_error: OnError = "raise"
 ) -> Dataset:
-    """Read a published dataset from its files below a root."""
+    """Read a published dataset from its files on disk."""
     if name == "webvision":
         folder = data_root(root) / name
         if not folder.is_dir():
@@ -320,9 +320,9 @@ def verify_dataset(name: str, *, root: str | os.PathLike[str] | None = None) -> 
     for split, count in dataset.counts.items():
         shape = splits[split][0].shape
         if shape[0] != count:
-            problems.append(f"expected {count} images to {split}, got {shape[0]}")
+            problems.append(f"expected {count} {split} images, got {shape[0]}")
         if shape[1:] != dataset.image_shape:
-            problems.append(f"expected images to {split} of {dataset.image_shape}, got {shape[1:]}")
+            problems.append(f"expected {split} images of {dataset.image_shape}, got {shape[1:]}")
     for file, content in layout.published(splits) if dataset.checksums else ():
         what = f"what was read is not the publisher's {file}"
         problems += _compare(what, dataset.checksums[file], content)
@@ -365,7 +365,7 @@ def _read_catalogue() -> dict[str, KnownDataset]:
 
 
 DATASETS: dict[str, KnownDataset] = _read_catalogue()
-"""All of them, by name."""
+"""The published datasets by name."""
 
 WEBVISION = (
     "mini WebVision cannot be downloaded from here: ask its publisher for WebVision 1.0 and place "
@@ -373,7 +373,7 @@ WEBVISION = (
 )
 """How to get the dataset that has a name but no automatic download."""
 IMAGENET_STATISTICS = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-"""Mean and standard deviation of ImageNet's training images, which the field normalises with."""
+"""Mean and standard deviation of ImageNet's training images, the usual normalisation."""
 
 _SYNSET = re.compile(r"n\d{8}")
 
@@ -398,11 +398,11 @@ def load_webvision(
         info/val_filelist.txt             val000001.jpg 0
         google/q0001/...                  images resized to 256 pixels, or whole
         val_images_256/...                or val_images/
-        imagenet/n01440764/...            or imagenet/val/, if wanted
+        imagenet/n01440764/...            or imagenet/val/; optional
 
     Args:
         root: The folder with `info`.
-        num_classes: How many classes, from the first.
+        num_classes: Number of classes to use, from the first.
         short_side: As for [`load_folder`][labelproof.data.load_folder].
         on_error: Likewise.
 
@@ -430,7 +430,7 @@ def load_webvision(
 
 
 def _read_synsets(path: Path) -> dict[str, str]:
-    """Synsets and their first word, in the order of the labels."""
+    """Synsets and their first name, in the order of the labels."""
     lines = [line.partition(" ") for line in _lines(path)]
     synsets = {synset: words.split(",")[0].strip() or synset for synset, _, words in lines}
     if not all(map(_SYNSET.fullmatch, synsets)) or len(synsets) < len(lines):

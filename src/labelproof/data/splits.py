@@ -1,8 +1,8 @@
 """Parts of a dataset: splits, held-out parts, folds, groups that stay together, and imbalance.
 
-Only training labels come in and only indices go out: nothing here sees the test set. A held-out
+These functions take training labels and return indices: nothing here sees the test set. A held-out
 part has wrong labels like the rest. Samples that belong together (copies, or images of one patient)
-are never split apart: a model validated on copies of its training data is tested on its memory.
+are never split apart: validation on copies of the training data rewards memorisation.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ def hold_out(
     """Hold out a share of every class to validate on.
 
     The validation part has `round(share * N)` samples, and of each class its share to within one.
-    One sample of each class always stays for training; the validation part is smaller by that.
+    At least one sample of each class stays in training, so the validation part may be smaller.
 
     Args:
         labels: The given, noisy class indices of the whole training set, `(N)`.
-        share: How much to hold out, between 0 and 1.
+        share: The share to hold out, between 0 and 1.
         seed: A number, or a generator, which is advanced; the same on every platform.
         indices: The samples to split; all of them by default.
         groups: The group of each sample, `(N)`, such as a patient. Samples of one group stay on one
@@ -77,7 +77,7 @@ def hold_out(
             raise ValueError("groups: expected at least two, to hold out one, got one")
         parts = min(max(round(1 / share), 2), len(np.unique(together)))
         kept = _deal_groups(given, together, parts, generator) != 0
-        # Some of each class stays.
+        # At least one group of each class stays in training.
         for label in np.setdiff1d(given, given[kept]):
             kept |= together == together[~kept & (given == label)][0]
         return _split(chosen, np.flatnonzero(~kept))
@@ -86,7 +86,7 @@ def hold_out(
     ideal = share * sizes
     held = np.floor(ideal).astype(np.int64)
     missing = round(share * len(chosen)) - held.sum()
-    # Classes that have one to spare, the largest remainders first, and chance among equal ones.
+    # One more from classes that can spare it, the largest remainders first, ties at random.
     most = np.maximum(sizes - 1, 0)
     held[np.lexsort((generator.random(len(sizes)), held - ideal, held >= most))[:missing]] += 1
     held = np.minimum(held, most)
@@ -129,7 +129,7 @@ def folds(
         dealt = _deal_groups(given, together, int(count), as_generator(seed))
         return [_split(chosen, np.flatnonzero(dealt == fold)) for fold in range(count)]
     order = order_by_class(given, as_generator(seed))
-    # Dealt like cards, class after class: the next class goes on where the last one ended.
+    # Dealt like cards, class after class: the next class continues where the last one ended.
     return [_split(chosen, order[fold::count]) for fold in range(count)]
 
 
@@ -139,7 +139,7 @@ def order_by_class(labels: NDArray[np.int64], generator: np.random.Generator) ->
 
 
 def admit_labels(labels: ArrayLike) -> NDArray[np.int64]:
-    """Class indices as an array, or an error that says what is wrong with them."""
+    """Class indices as an array; raises if they are not."""
     given = _admit_integers("labels", labels)
     if given.size and given.min() < 0:
         raise ValueError(f"labels: expected class indices of at least 0, got {given.min()}")
@@ -157,7 +157,7 @@ def _admit_integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
 def _admit(
     labels: ArrayLike, indices: ArrayLike | None, groups: ArrayLike | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]:
-    """Labels of the chosen samples, their indices, and their groups unless each is alone."""
+    """Labels of the chosen samples, their indices, and their groups, `None` if all are single."""
     given = admit_labels(labels)
     listed = np.arange(len(given)) if indices is None else _admit_integers("indices", indices)
     # In rising order, so that the same samples are split alike however they are listed.
@@ -193,7 +193,7 @@ def _deal_groups(
     dealt[order] = np.arange(len(order)) % parts
     several = np.flatnonzero(~alone)
     if len(np.unique(groups[several])) < parts:
-        # Each to another part, the emptiest ones.
+        # Each to a different part, the smallest first.
         for part, group in enumerate(np.unique(groups[several])):
             dealt[groups == group] = parts - 1 - part
         return dealt
@@ -202,7 +202,7 @@ def _deal_groups(
 
     state = int(generator.integers(2**31))
     with_groups = StratifiedGroupKFold(parts, shuffle=True, random_state=state)
-    # It refuses to stratify where every class has fewer samples than there are parts.
+    # It refuses to stratify if every class has fewer samples than there are parts.
     known = labels[several]
     known = known if np.bincount(known).max() >= parts else np.zeros_like(known)
     with warnings.catch_warnings():
@@ -213,7 +213,7 @@ def _deal_groups(
 
 
 def admit_groups(groups: ArrayLike | None, samples: int) -> NDArray[np.int64] | None:
-    """A number for each sample, the same for those of one group; one without a group is alone."""
+    """The group number of each sample, `(N)`; a sample without a group is one of its own."""
     if groups is None:
         return None
     shape = np.shape(groups)
@@ -224,9 +224,9 @@ def admit_groups(groups: ArrayLike | None, samples: int) -> NDArray[np.int64] | 
 
 
 def joined_groups(*columns: Any) -> NDArray[np.int64] | None:
-    """For each sample the first of those it shares a value with, in any of several columns.
+    """Group samples that share a value in any column: the first index of each one's group, `(N)`.
 
-    `None`, NaN, `""` and -1 are shared with nobody. The result is `None` where all are alone.
+    `None`, NaN, `""` and -1 are never shared. Returns `None` if no values are shared.
 
     >>> joined_groups(["a", "b", "a", ""], [-1, -1, 3, 3])
     array([0, 1, 0, 0])
@@ -255,7 +255,7 @@ def joined_groups(*columns: Any) -> NDArray[np.int64] | None:
 
 
 def splittable(groups: NDArray[np.int64] | None, labels: ArrayLike) -> NDArray[np.int64] | None:
-    """The groups, or `None` where a class is a single group, which could not be held out."""
+    """The groups, or `None` if a class is a single group, which could not be held out."""
     if groups is None:
         return None
     given = np.asarray(labels)
@@ -308,7 +308,7 @@ class Imbalance:
     factor: float = 1.0
 
     def counts(self, largest: int, num_classes: int) -> list[int]:
-        """How many samples each class keeps, where the largest has `largest`."""
+        """Number of samples that each class keeps, if the largest class has `largest`."""
         if largest < 1 or num_classes < 2:
             raise ValueError(f"labels: expected samples of 2 classes or more, got {num_classes}")
         factor = within("factor", self.factor, 0, 1, open_low=True)
@@ -317,11 +317,11 @@ class Imbalance:
             powers = [index / (num_classes - 1) for index in range(num_classes)]
         elif self.kind == "step":
             powers[num_classes - num_classes // 2 :] = [1.0] * (num_classes // 2)
-        # At least one sample: a class without any is another task, not an imbalanced one.
+        # At least one sample: without a class it would be a different task.
         return [max(int(largest * factor**power), 1) for power in powers]
 
     def keep(self, labels: ArrayLike, *, seed: Seed) -> NDArray[np.int64]:
-        """Choose samples at random; all of a class that is small already.
+        """Choose samples at random; classes that are small already are kept whole.
 
         Args:
             labels: Class indices, `(N)`.
@@ -340,7 +340,7 @@ class Imbalance:
         return np.sort(order[rank < np.repeat(counts, sizes)])
 
     def __str__(self) -> str:
-        factor = repr(self.factor).removesuffix(".0")  # all digits: a run is made from this text
+        factor = repr(self.factor).removesuffix(".0")  # all digits: a run is rebuilt from this text
         return self.kind if self.kind == "none" else f"{self.kind}:{factor}"
 
 

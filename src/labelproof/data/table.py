@@ -36,9 +36,9 @@ from labelproof.npz import check_room
 from labelproof.ranges import choose, suggest
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".csv.gz", ".tsv.gz", ".jsonl.gz")
-"""Endings of the files that are read as tables."""
+"""Extensions of table files."""
 LABELS = ("label", "labels", "class", "target", "category", "y", "outcome", "species")
-"""Usual names of the label column, where none is given."""
+"""Usual names of the label column, if none is given."""
 
 NO_NAME = ("", "?", "nan", "NaN", "null", "NULL", "n/a", "N/A", "#N/A", "<NA>")
 """Cells that stand for a missing value in every column."""
@@ -46,9 +46,9 @@ MISSING = (*NO_NAME, "NA", "na", "None", "none", "-", ".", "-nan", "-NaN")
 """Cells that stand for a missing measurement; classes may well be called NA, none or -."""
 
 DROPPED = "dropped as asked"
-"""Why a column is left out that the caller drops."""
+"""The reason recorded for a column that the caller drops."""
 GROUPED = "says which rows belong together"
-"""Why the group column is no feature."""
+"""The reason recorded for the group column."""
 
 _LARGEST = 4 << 30  # bytes that a gzipped table may unpack to
 _SMALLEST_SPREAD = 1e-30
@@ -79,12 +79,12 @@ def row_names(table: pd.DataFrame) -> RowNames:
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is a table by its name."""
+    """Whether a file has the extension of a table."""
     return os.fspath(path).lower().endswith(ENDINGS)
 
 
 def table_stem(path: str | os.PathLike[str]) -> str:
-    """The name of a table, without its ending."""
+    """The name of a table, without its extension."""
     name = Path(path).name
     return Path(name[:-3] if name.lower().endswith(".gz") else name).stem
 
@@ -107,11 +107,11 @@ def read_table(
         decimal: The decimal point of numbers in text.
         thousands: The separator of thousands in text.
         on_error: For lines with too many cells: `"raise"` raises, `"skip"` leaves them out with a
-            warning. Cells that lack at the end of a line are missing.
+            warning. In shorter lines, the last cells are missing.
 
     Returns:
-        A DataFrame. Its index says where each row is in the file, and the index's name what that
-        is: a `line` of a text file, a `row` of any other. `attrs["path"]` is the file.
+        A DataFrame. Its index is the position of each row in the file, counted in the unit that is
+        the index's name: `line` for a text file, else `row`. `attrs["path"]` is the file.
 
     >>> file = getfixture("tmp_path") / "table.csv"
     >>> _ = file.write_text("size;class\n3,5;cat\n\n4,0;NA\n")
@@ -147,14 +147,14 @@ def read_table(
             from pyarrow import parquet
 
             arrow = parquet.read_table(path)
-            arrow.validate(full=True)  # or text that is not UTF-8 is found when it is looked at
+            arrow.validate(full=True)  # or invalid UTF-8 raises only on access
             table = arrow.to_pandas()
         else:
             check_room(path)
             table = pd.read_excel(path)
     except ImportError as error:
         raise ImportError(f"{place}: {error}") from None
-    except Exception as error:  # damaged files make the readers raise almost anything
+    except Exception as error:  # corrupted files make the readers raise almost anything
         raise ValueError(f"{place}: cannot be read as {kind[1:]}: {str(error)[:500]}") from None
     table = _admit_frame(table)
     table.attrs["path"] = str(path)
@@ -208,12 +208,12 @@ def _read_csv(
             low_memory=False,
             **options,
         )
-    told = " ".join(str(each.message) for each in caught)
-    if "Length of header" in told:
+    messages = " ".join(str(each.message) for each in caught)
+    if "Length of header" in messages:
         raise ValueError(f"expected {count(len(names), 'cell')} a line, got more")
-    if bad := re.findall(r"line (\d+):", told):
+    if bad := re.findall(r"line (\d+):", messages):
         notice(f"{place}: {count(len(bad), 'line')} with too many cells left out: {few(bad)}")
-    # A line break in a cell and a line left out would shift the lines below: then rows are counted.
+    # A line break in a cell or a skipped line shifts the lines below it: then count rows.
     lines = content.count(b"\n") + (not content.endswith(b"\n"))
     by_line = lines == blank + 1 + len(table)
     word, first_row = ("line", 2 + blank) if by_line else ("row", 1)
@@ -244,14 +244,14 @@ def _check_names(names: Sequence[str], place: str) -> None:
         )
 
 
-def find_column(names: Iterable[str], wanted: str, *, place: str, argument: str) -> str:
-    """The column with a name, in upper or lower case."""
+def find_column(names: Iterable[str], requested: str, *, place: str, argument: str) -> str:
+    """The column with the requested name, ignoring case if there is no exact match."""
     names = list(names)
-    if wanted in names:
-        return wanted
-    found = [name for name in names if name.casefold() == wanted.strip().casefold()]
+    if requested in names:
+        return requested
+    found = [name for name in names if name.casefold() == requested.strip().casefold()]
     if len(found) != 1:
-        got = f"{wanted!r}{suggest(wanted, names)}"
+        got = f"{requested!r}{suggest(requested, names)}"
         raise ValueError(
             f"{argument}: expected a column of {place} ({few(names, shown=8)}), got {got}"
         )
@@ -259,7 +259,7 @@ def find_column(names: Iterable[str], wanted: str, *, place: str, argument: str)
 
 
 def find_label(names: Iterable[str], label: str | None, *, place: str) -> str:
-    """The label column: the named one, or the only one with a usual name."""
+    """The label column: the requested one, or the only one with a usual name."""
     names = list(names)
     if label is not None:
         return find_column(names, label, place=place, argument="label")
@@ -274,7 +274,7 @@ def as_text(column: pd.Series) -> pd.Series:
     """Cells as text, whole numbers without a point; missing ones are empty."""
     codes, words = text_codes(column)
     cells = ["" if word in NO_NAME else word for word in words]
-    # What pandas writes for whole numbers in a column that lacks some.
+    # How pandas writes whole numbers in a column with missing values.
     if all(re.fullmatch(r"-?\d+\.0", cell) for cell in cells if cell):
         cells = [cell[:-2] for cell in cells]
     return pd.Series(np.array([*cells, ""], dtype=object)[codes], index=column.index, dtype=object)
@@ -311,16 +311,16 @@ def load_table(
     Args:
         source: A file or a DataFrame, as for [`read_table`][labelproof.data.read_table].
         label: As for [`load_dataset`][labelproof.data.load_dataset].
-        on_error: For rows without a label, and text and infinite values between numbers: `"raise"`
+        on_error: For rows without a label, and text and infinite values among numbers: `"raise"`
             raises and names the first few, `"skip"` leaves the rows out and treats the cells as
             missing, with a warning.
         like: Columns and class names learned elsewhere, to read further rows of the same kind; some
             of the classes may be missing here.
         drop: Columns that are not features.
-        group: The column that says which rows belong together; it is not a feature.
+        group: The group column: rows of one group are never split apart. It is not a feature.
         decimal: As for `read_table`.
         thousands: Likewise.
-        features: Read features; without them rows have labels and names alone.
+        features: Whether to read features; if not, rows have only labels and names.
 
     Returns:
         A dataset in memory, with the rows in the table's order. Its labels count as not clean.
@@ -379,7 +379,7 @@ def load_table(
         got = few(sorted(set(words[labels < 0])))
         raise ValueError(f"{place}: expected labels {few(class_names)}, got {got} in {column!r}")
     if like is None:
-        _check_labels(labels[parts["train"]], class_names, column, place, asked=label is not None)
+        _check_labels(labels[parts["train"]], class_names, column, place, named=label is not None)
         if features:
             columns = Columns.learn(table[kept].iloc[parts["train"]], place=place)
             columns = replace(columns, left_out=(*columns.left_out, *left_out.items()), **numbers)
@@ -388,7 +388,7 @@ def load_table(
         rows = columns.encode(table, place=place, on_error=on_error)
     places, in_train, together = row_names(table), parts["train"], None
     groups = None if group is None else group_names(table[group])
-    # Whoever reads the same rows later has been warned before.
+    # When rows are read again, these warnings have been given already.
     if on_error != "later" and like is None:
         copies = None
         if columns is not None:
@@ -417,7 +417,7 @@ def load_table(
 
 
 def split_names(table: pd.DataFrame, place: str) -> NDArray[np.object_]:
-    """The split of each row by the column `split`; without such a column, all are to train on."""
+    """The split of each row from the column `split`; without such a column, `train` for all."""
     column = next((name for name in table.columns if name.casefold() == "split"), None)
     if column is None:
         return np.full(len(table), "train", object)
@@ -432,7 +432,7 @@ def split_names(table: pd.DataFrame, place: str) -> NDArray[np.object_]:
 def split_parts(splits: NDArray[np.object_], place: str) -> dict[str, Any]:
     """The rows of each split, those of `train` first."""
     if (splits == "train").all():
-        return {"train": slice(len(splits))}  # by which nothing is copied
+        return {"train": slice(len(splits))}  # a slice copies nothing
     found = sorted(set(splits), key=lambda split: (split != "train", split))
     if "train" not in found:
         raise ValueError(f"{place}: expected rows of the split train, got only {few(found)}")
@@ -440,13 +440,13 @@ def split_parts(splits: NDArray[np.object_], place: str) -> dict[str, Any]:
 
 
 def _check_labels(
-    labels: NDArray[np.int64], names: Sequence[str], column: str, place: str, *, asked: bool
+    labels: NDArray[np.int64], names: Sequence[str], column: str, place: str, *, named: bool
 ) -> None:
     """Refuse labels that cannot be classes; warn of classes with hardly any rows."""
     counts = np.bincount(labels, minlength=len(names))
     classes = int((counts > 0).sum())
     report_similar(f"{place}: column {column!r}", names)
-    if not asked and are_numbers(names).all() and classes > 20 and len(labels) < 10 * classes:
+    if not named and are_numbers(names).all() and classes > 20 and len(labels) < 10 * classes:
         numbers = f"{column!r} has {classes:,} different numbers in {count(len(labels), 'row')}"
         raise ValueError(
             f"{place}: {numbers}, as in regression; name the labels with --label (label=)"
@@ -460,12 +460,12 @@ def _check_labels(
 def dataset_from_rows(
     name: str, splits: Mapping[str, Split], class_names: Sequence[str], columns: Columns | None
 ) -> Dataset:
-    """A dataset of encoded rows, with mean and deviation of the training rows."""
+    """A dataset of encoded rows, with mean and standard deviation of the training rows."""
     rows = splits["train"].array
     first = rows[0].astype(np.float64)
 
     def sums(part: slice) -> NDArray[np.float64]:
-        # From the first row: a constant feature has no spread at all, whatever its rounding.
+        # Relative to the first row, so that a constant feature has a spread of exactly 0.
         moved = rows[part] - first
         return np.stack([moved.sum(axis=0), np.square(moved).sum(axis=0)])
 
