@@ -1,4 +1,4 @@
-"""Label noise: labels in, labels out, and what was done to them."""
+"""Label noise: by transition matrix, by instance, and from human labels."""
 
 from labelproof.noise.human import HUMAN_LABELS, HumanSet, human_labels
 from labelproof.noise.matrices import (

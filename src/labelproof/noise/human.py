@@ -1,4 +1,4 @@
-"""Labels that people wrote: CIFAR-10N and CIFAR-100N, beside the publisher's clean ones."""
+"""Human labels: CIFAR-10N and CIFAR-100N, beside the publisher's clean ones."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MOST_CLASSES = 10_000
 
 
 class HumanSet(NamedTuple):
-    """One way in which people labelled a training set."""
+    """One set of human labels of a training set."""
 
     key: str
-    """What the publishers' files call it."""
+    """Its name in the publishers' files."""
     rate: float
     """The share of wrong labels."""
 
@@ -36,8 +36,8 @@ HUMAN_LABELS: Mapping[str, HumanSet] = {
     "worse": HumanSet("worse_label", 0.4021),
     "noisy": HumanSet("noisy_label", 0.4020),
 }
-"""CIFAR-10N's majority of three people, each of the three, and the worst of them where they
-disagree; CIFAR-100N's one person. With the rates that the publishers report."""
+"""For CIFAR-10N the majority of three annotators, each of them, and a wrong one if there is any;
+for CIFAR-100N the only annotator. With the rates that the publishers report."""
 
 _CLEAN = "clean_label"
 
@@ -45,18 +45,18 @@ _CLEAN = "clean_label"
 def human_labels(
     path: str | PathLike[str], which: str, *, labels: ArrayLike | None = None
 ) -> NoisyLabels:
-    """Read the labels that people gave to CIFAR's training images.
+    """Read human labels of CIFAR's training images.
 
     Args:
         path: The publishers' `CIFAR-10_human.pt` or `CIFAR-100_human.pt`, or an `.npz` file with
             the same arrays. Neither can run code when it is read.
         which: `aggregate`, `random1`, `random2`, `random3` or `worse` of CIFAR-10N; `noisy` of
             CIFAR-100N.
-        labels: The dataset's own training labels, `(N)`. They have to be the file's clean labels
-            one by one, or the images are in another order and every label would go to a wrong one.
+        labels: The dataset's own training labels, `(N)`. They must equal the file's clean labels:
+            in another order, labels would go to the wrong images.
 
     Returns:
-        The labels, with the matrix as it came out.
+        The labels, with their empirical transition matrix.
 
     Example:
         >>> import tempfile
@@ -108,8 +108,8 @@ def _read(path: Path) -> dict[str, NDArray[np.generic]]:
         with torch.serialization.safe_globals(_ARRAY_PARTS):
             content = torch.load(path, map_location="cpu", weights_only=True)
         return {name: np.asarray(values) for name, values in content.items()}
-    except Exception:  # a damaged file makes zipfile and torch raise almost anything
-        # torch's own message would advise to read the file in a way that can run its code.
+    except Exception:  # a corrupted file makes zipfile and torch raise almost anything
+        # torch's own message suggests to read the file in a way that can run code.
         raise ValueError(f"{path}: expected named arrays and nothing else in the file") from None
 
 

@@ -1,6 +1,6 @@
-"""Transition matrices: row i holds the chances that a label of class i is written as each class.
+"""Transition matrices: row i holds the probabilities of the labels of true class i.
 
-Also which classes the asymmetric noise of each dataset confuses, and which ones a matrix drowns.
+Also the classes that asymmetric noise confuses, and those that a matrix makes unlearnable.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from labelproof.ranges import within
 
 Matrix: TypeAlias = NDArray[np.float64]
-"""Chances, `(C, C)`: a row for each true class, a column for each that is written."""
+"""Probabilities, `(C, C)`: a row for each true class, a column for each label."""
 Labels: TypeAlias = NDArray[np.int64]
 """Class indices, `(N)`."""
 
 
 def symmetric_matrix(num_classes: int, rate: float) -> Matrix:
-    """A flipped label goes to each of the OTHER classes with equal chance.
+    """A flipped label goes to each of the OTHER classes with equal probability.
 
     The rate is the share of wrong labels: a flip never returns to the true class.
 
@@ -52,14 +52,14 @@ def pair_matrix(num_classes: int, rate: float) -> Matrix:
 def asymmetric_matrix(
     num_classes: int, rate: float, *, confusions: Mapping[int, int], in_turn: bool = False
 ) -> Matrix:
-    """Each class named in `confusions` is written as the class it is confused with, at the rate.
+    """Each class in `confusions` flips to the class it is confused with, at the rate.
 
     Args:
         num_classes: Number of classes.
-        rate: The share of each such class that is written as another.
-        confusions: For each class, which one.
-        in_turn: Whether the classes are flipped one after the other, in the order of `confusions`,
-            each as it stands by then: what came to a class before is flipped on with it.
+        rate: The share of each such class that flips.
+        confusions: From a class to the one it is confused with.
+        in_turn: Whether classes flip one after the other, in the order of `confusions`: labels that
+            have flipped to a class before then flip with it.
 
     Example:
         >>> asymmetric_matrix(3, 0.4, confusions={0: 2})
@@ -88,7 +88,7 @@ def asymmetric_matrix(
 
 
 def check_matrix(matrix: Matrix) -> Matrix:
-    """Refuse what is not a square matrix whose rows are chances.
+    """Return a square matrix with rows of probabilities; refuse any other.
 
     >>> check_matrix(np.array([[0.5, 0.4], [0.0, 1.0]]))
     Traceback (most recent call last):
@@ -100,7 +100,7 @@ def check_matrix(matrix: Matrix) -> Matrix:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"matrix: expected a square matrix, got shape {matrix.shape}")
     least, sums = matrix.min(axis=1), matrix.sum(axis=1)
-    off = np.flatnonzero(~((least >= 0) & (np.abs(sums - 1) <= 1e-6)))  # NaN is off too
+    off = np.flatnonzero(~((least >= 0) & (np.abs(sums - 1) <= 1e-6)))  # NaN counts, too
     if off.size:
         raise ValueError(
             f"matrix: expected chances of at least 0 that add up to 1 in every row, got "
@@ -121,7 +121,7 @@ _SUPER_CLASS_OF = (
     *(16, 4, 17, 4, 2, 0, 17, 4, 18, 17, 10, 3, 2, 12, 12, 16, 12, 1, 9, 19, 2, 10, 0, 1, 16),
     *(12, 9, 13, 15, 13, 16, 19, 2, 4, 6, 19, 5, 5, 8, 19, 18, 1, 2, 15, 6, 0, 17, 8, 14, 13),
 )
-"""The publisher's number of the super-class of each class of CIFAR-100."""
+"""The super-class of each class of CIFAR-100, by the publisher's number."""
 
 SUPER_CLASSES: tuple[tuple[int, ...], ...] = tuple(
     tuple(label for label, group in enumerate(_SUPER_CLASS_OF) if group == number)
@@ -148,27 +148,27 @@ CONFUSIONS: Mapping[str, Mapping[int, int]] = {
     # Each class as the next of its super-class, the last as the first.
     "cifar100": _next_in_group(SUPER_CLASSES),
 }
-"""For each dataset, the classes that are written as another one, as the paper's text has it."""
+"""For each dataset, the confusions of asymmetric noise in the paper's text."""
 
 REFERENCE_CONFUSIONS: Mapping[str, Mapping[int, int]] = {
     # In the code's order, which matters: see IN_TURN.
     "cifar10": {9: 1, 2: 0, 3: 5, 5: 3, 4: 7},
     "cifar100": _next_in_group([range(start, start + 5) for start in range(0, 100, 5)]),
 }
-"""The same as the authors' code has it, where that is something else.
+"""Those in the authors' code, where they differ.
 
-It groups CIFAR-100's classes as their names stand in the alphabet, 0 to 4, 5 to 9 and so on, which
-are not the super-classes: apples are taken for aquarium fish. The published numbers for asymmetric
+It groups CIFAR-100's classes alphabetically, 0 to 4, 5 to 9 and so on, and not by super-class:
+apples become aquarium fish. The published numbers for asymmetric
 noise on CIFAR-100 come from this grouping.
 """
 
 IN_TURN = frozenset({"cifar10"})
-"""Datasets whose classes the code flips one after the other, on the labels as they stand by then.
+"""Datasets whose classes the code flips one after the other, each on the labels so far.
 
-On CIFAR-10 cats become dogs first; then dogs become cats, those among them that were cats a moment
-ago included. Of rate 0.4, 24% of the cats end as dogs, and 18.4% of all labels are wrong instead of
-20%. So it is in the public code of the losses that the paper's protocol follows (HanxunH's
-Active-Passive-Losses), and in what many others made of it.
+On CIFAR-10 cats become dogs first; then dogs become cats, including some that were cats before. At
+rate 0.4, 24% of the cats end as dogs, and 18.4% of all labels are wrong instead of 20%. The public
+code whose protocol the paper follows (HanxunH's Active-Passive-Losses) does so, as does much code
+derived from it.
 """
 
 
@@ -176,7 +176,7 @@ _SHOWN = 3
 
 
 class UnlearnableClassWarning(UserWarning):
-    """Noise drowns a class: another one is written as often where it should stand.
+    """Noise may make a class unlearnable: another label is as frequent as its own.
 
     >>> import warnings
     >>> with warnings.catch_warnings():
@@ -185,19 +185,19 @@ class UnlearnableClassWarning(UserWarning):
 
 
 def find_rivals(matrix: Matrix, *, class_sizes: ArrayLike | None = None) -> list[str]:
-    r"""Find the classes that noise drowns.
+    r"""Find the classes that noise may make unlearnable.
 
-    The diagonal has to be the largest entry of its row, or the samples of a class have another's
-    label at least as often as their own. Times the class sizes it also has to be the largest of
-    its column, or a label stands on another class's samples at least as often as on its own.
+    The diagonal must be the largest entry of its row, or samples of a class have another label at
+    least as often as their own. Weighted by class sizes, it must also be the largest entry of its
+    column, or a label is on samples of another class at least as often as on its own.
 
     Args:
         matrix: Row-stochastic, `(C, C)`.
-        class_sizes: Number of samples of each class, `(C)`; without it all classes are as large as
-            1. A class without samples cannot be lost.
+        class_sizes: Number of samples of each class, `(C)`; equal by default. A class without
+            samples is not reported.
 
     Returns:
-        A sentence for each row and each column that is lost; none when all is well.
+        A sentence for each such row and column; empty if there is none.
 
     Example:
         >>> from labelproof.noise import pair_matrix, symmetric_matrix
@@ -230,12 +230,12 @@ def find_rivals(matrix: Matrix, *, class_sizes: ArrayLike | None = None) -> list
 
 
 def _beaten(weights: Matrix, present: NDArray[np.bool_]) -> Iterator[tuple[int, int, float, float]]:
-    """Rows whose diagonal is beaten: the row, the column that beats it, and both numbers."""
+    """Rows whose diagonal is not the largest: the row, the largest column, and both entries."""
     own = weights.diagonal()
     others = weights.copy()
     np.fill_diagonal(others, -np.inf)
     best = others.max(axis=1)
-    # At a draw such as 1 - 0.9 against 0.9 / 9, rounding would decide; both ways count as lost.
+    # In a tie such as 1 - 0.9 and 0.9 / 9, rounding would decide; a tie counts as lost.
     for row in np.flatnonzero(present & (best >= own * (1 - 1e-9))):
         yield int(row), int(others[row].argmax()), float(own[row]), float(best[row])
 
@@ -243,12 +243,12 @@ def _beaten(weights: Matrix, present: NDArray[np.bool_]) -> Iterator[tuple[int, 
 def warn_of_rivals(
     matrix: Matrix, *, class_sizes: ArrayLike | None = None, stacklevel: int = 1
 ) -> None:
-    """Raise an `UnlearnableClassWarning` that names the first few classes that noise drowns.
+    """Issue an `UnlearnableClassWarning` that names the first few classes found.
 
     Args:
         matrix: As for `find_rivals`.
         class_sizes: As for `find_rivals`.
-        stacklevel: Whose line the warning shows: 1 is the caller's, 2 the caller's caller's.
+        stacklevel: The line that the warning shows: 1 is the caller's, 2 its caller's.
 
     Example:
         >>> from labelproof.noise import symmetric_matrix
@@ -260,7 +260,7 @@ def warn_of_rivals(
         if more > 0:
             sentences.append(f"and {more} more like these")
         warnings.warn(
-            f"this noise drowns classes, which may not be learned: {'; '.join(sentences)}",
+            f"this noise may make classes unlearnable: {'; '.join(sentences)}",
             UnlearnableClassWarning,
             stacklevel=stacklevel + 1,
         )

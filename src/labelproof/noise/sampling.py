@@ -1,4 +1,4 @@
-"""From chances to noisy labels: by a transition matrix, in exact counts, or by each sample."""
+"""Noisy labels by a transition matrix, at random or in exact counts, or by instance."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from labelproof.seeds import Seed, as_generator
 
 @dataclass(frozen=True)
 class NoisyLabels:
-    """Clean and noisy labels side by side, with the matrix that was meant.
+    """Clean and noisy labels, and the intended transition matrix.
 
     Attributes:
         clean: The labels before, `(N)`.
         noisy: The labels after, `(N)`.
-        matrix: The intended transition matrix, `(C, C)`; where each sample has chances of its own,
-            their mean over each class; where people wrote the labels, what came out.
+        matrix: The intended transition matrix, `(C, C)`; for instance-dependent noise the mean over
+            each class, for human labels the empirical matrix.
     """
 
     clean: Labels
@@ -31,46 +31,46 @@ class NoisyLabels:
 
     @property
     def flipped(self) -> NDArray[np.bool_]:
-        """Which labels are wrong now, `(N)`."""
+        """Which noisy labels are wrong, `(N)`."""
         return self.clean != self.noisy
 
     @property
     def rate(self) -> float:
-        """The share of labels that are wrong, as it came out and not as it was asked for."""
+        """The actual share of wrong labels, which may differ from the requested one."""
         return np.count_nonzero(self.flipped) / max(len(self.clean), 1)
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """How many labels of each class became each class, `(C, C)`."""
+        """Number of labels of each class (row) that became each class (column), `(C, C)`."""
         num_classes = len(self.matrix)
         pairs = np.bincount(self.clean * num_classes + self.noisy, minlength=num_classes**2)
         return pairs.reshape(num_classes, num_classes)
 
     @property
     def empirical_matrix(self) -> Matrix:
-        """The transition matrix as it came out; a class without labels has a row of zeros."""
+        """The observed transition matrix; a class without labels has a row of zeros."""
         counts = self.counts
         return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
 
 
 def corrupt(labels: ArrayLike, matrix: Matrix, *, seed: Seed, exact: bool = False) -> NoisyLabels:
-    """Write labels anew by a transition matrix.
+    """Corrupt labels by a transition matrix.
 
-    A seed gives the same labels everywhere: only uniform doubles of numpy's PCG64 are used, one a
-    label and, for exact counts, one for each entry of the matrix before them.
+    A seed gives the same labels everywhere: only uniform doubles of numpy's PCG64 are used, one
+    per label and, for exact counts, one for each entry of the matrix before them.
 
     Args:
         labels: Clean class indices, `(N)`.
         matrix: Row-stochastic, `(C, C)`.
-        seed: A number, or a generator that is moved on.
+        seed: A number, or a generator, which is advanced.
         exact: Whether, of the n labels of class i, exactly `round(n * matrix[i, i])` stay and
-            `n * matrix[i, j]` to within one become j, and chance only decides which. Without it
-            every label is drawn by itself, and rates vary as they do with coins. Rates hold class
-            by class either way: an equal COUNT of wrong labels in each would ruin small classes.
+            `n * matrix[i, j]` to within one become j, and chance only decides which. Otherwise
+            every label is drawn independently, and rates vary. Either way, rates hold in each
+            class: an equal COUNT of wrong labels in each would ruin small classes.
 
     Warns:
-        UnlearnableClassWarning: Where a class is lost at this rate and these class sizes. It looks
-            at the counts to be expected, so it does not come and go with the seed.
+        UnlearnableClassWarning: If a class is lost at this rate and these class sizes, by expected
+            counts, so that it does not depend on the seed.
 
     Example:
         >>> from labelproof.noise import symmetric_matrix
@@ -84,18 +84,18 @@ def corrupt(labels: ArrayLike, matrix: Matrix, *, seed: Seed, exact: bool = Fals
     clean = admit_labels(labels, len(matrix))
     sizes = np.bincount(clean, minlength=len(matrix))
     warn_of_rivals(matrix, class_sizes=sizes, stacklevel=2)
-    write = deal_labels if exact else draw_labels
-    return NoisyLabels(clean, write(clean, matrix, as_generator(seed)), matrix)
+    corrupt_labels = deal_labels if exact else draw_labels
+    return NoisyLabels(clean, corrupt_labels(clean, matrix, as_generator(seed)), matrix)
 
 
 def admit_labels(
     labels: ArrayLike, num_classes: int | None = None, *, name: str = "labels"
 ) -> Labels:
-    """Return class indices as an array of their own, or say what is wrong with them.
+    """Return class indices as a new array, or raise.
 
     Args:
         labels: One index per sample, `(N)`.
-        num_classes: How many classes there are, where that is known.
+        num_classes: Number of classes, if known.
         name: The argument's name, for the message.
 
     >>> admit_labels([2, 0], 3)
@@ -118,10 +118,10 @@ def admit_labels(
 
 
 def draw_labels(clean: Labels, matrix: Matrix, generator: np.random.Generator) -> Labels:
-    """One uniform number a label says where in its class's cumulative row the new label lies."""
+    """Draw each label from its class's row, by one uniform number on the cumulative row."""
     uniform = generator.random(len(clean))
     noisy = np.empty_like(clean)
-    # By class, so that each is one search in one row.
+    # Class by class, so that each needs one search in one row.
     ends = np.cumsum(np.bincount(clean, minlength=len(matrix)))
     members = np.split(np.argsort(clean, kind="stable"), ends[:-1])
     for row, samples in zip(cumulative_chances(matrix), members, strict=True):
@@ -146,9 +146,9 @@ def exact_counts(
 ) -> NDArray[np.int64]:
     """Whole numbers next to `sizes[i] * matrix[i, j]` that add up to the sizes in each row.
 
-    What stays is rounded to the nearest, so that the rate is as near as can be. The others are
-    rounded down, and what is missing goes to the largest remainders. Among equal ones chance
-    decides: were it the order, every class of CIFAR-100 would give its odd labels to the same few.
+    The diagonal is rounded to the nearest, so that the rate is as close as possible. The others are
+    rounded down, and what is missing goes to the largest remainders. Ties are broken at random: by
+    order, every class of CIFAR-100 would give its odd labels to the same few classes.
 
     >>> import numpy as np
     >>> generator = np.random.default_rng(0)
@@ -156,7 +156,7 @@ def exact_counts(
     array([10,  5])
     """
     shares = sizes[:, None] * matrix / matrix.sum(axis=1, keepdims=True)
-    # What is equal on paper must not differ by a rounding, which may differ by the platform.
+    # Rounding errors differ between platforms, and must not decide between equal shares.
     shares = shares.round(6)
     counts = np.floor(shares).astype(np.int64)
     remainders = shares - counts
@@ -168,10 +168,10 @@ def exact_counts(
 
 
 def cumulative_chances(matrix: Matrix) -> Matrix:
-    """The cumulative chances of each row, with none to climb past its last possible label.
+    """The cumulative probabilities of each row, infinite from its last possible label on.
 
-    A row may add up to a little less than 1. Without the infinities a uniform number just below 1
-    would find a label that has no chance.
+    A row may add up to slightly less than 1. Without the infinities, a uniform number just below 1
+    would select a label of probability 0.
 
     >>> import numpy as np
     >>> cumulative_chances(np.array([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75], [0.0, 0.0, 1.0]]))
@@ -186,7 +186,7 @@ def cumulative_chances(matrix: Matrix) -> Matrix:
     return cumulative
 
 
-# 32 MiB of doubles at a time, whatever the number of samples.
+# 32 MiB of doubles at a time, for any number of samples.
 _BLOCK = 1 << 22
 
 
@@ -199,23 +199,23 @@ def corrupt_by_instance(
     seed: Seed,
     deviation: float = 0.1,
 ) -> NoisyLabels:
-    r"""Write labels anew by chances that each sample's features decide.
+    r"""Corrupt labels with probabilities that depend on each sample's features.
 
     Each sample has a flip rate $q_i$ of its own, drawn from a normal distribution around the rate.
-    Where a flip leads is decided by a random projection $W_c$ of the features for each class:
+    A random projection $W_c$ of the features, one for each class, decides where a flip leads:
 
     $$ p_{ij} = q_i \, \mathrm{softmax}_{j \ne y_i} \bigl( x_i^\top W_{y_i} \bigr)_j ,
        \qquad p_{iy_i} = 1 - q_i , \qquad W \sim \mathcal N(0, 1) . $$
 
-    Alike samples of a class are mistaken for the same other class, and a flip never returns to
-    the true one. The normal distribution is cut off at the largest interval around the rate that
-    lies in [0, 1]; the authors cut it off at 0 and 1 themselves, which makes a rate of 0.1 come
-    out as 0.13. Here the expected rate is exactly `rate`, so the actual one is within five
-    standard deviations, $5 \sqrt{\eta (1 - \eta) / N}$, but for one draw in a million.
+    Similar samples of a class are confused with the same other class, and a flip never returns to
+    the true one. The normal distribution is truncated to the largest symmetric interval around the
+    rate within [0, 1]; the authors truncate it to [0, 1], which turns a rate of 0.1 into 0.13. Here
+    the expected rate is exactly `rate`, and the actual one is within five standard deviations,
+    $5 \sqrt{\eta (1 - \eta) / N}$, but for one draw in a million.
 
-    Features are taken as they are. The larger they are, the surer a sample's flip leads to one
-    class; the larger their mean beside their spread, the more samples of a class share it. The
-    authors take the raw pixels; features of mean 0 depend more on the sample.
+    Features are not scaled. The larger they are, the surer a sample's flip leads to one class; the
+    larger their mean relative to their spread, the more samples of a class share it. The
+    authors use raw pixels; features of mean 0 depend more on the sample.
 
     A seed gives the same labels everywhere but for a sample whose draw lies within the rounding of
     a dot product, one in about $10^{13}$.
@@ -226,14 +226,14 @@ def corrupt_by_instance(
         labels: Clean class indices, `(N)`.
         rate: $\eta$, the expected share of wrong labels.
         num_classes: $C$.
-        seed: A number, or a generator that is moved on.
-        deviation: Standard deviation of the flip rates before they are cut off.
+        seed: A number, or a generator, which is advanced.
+        deviation: Standard deviation of the flip rates before truncation.
 
     Returns:
-        The labels, with the mean of the chances over each class as the intended matrix.
+        The labels, with the mean probabilities of each class as the intended matrix.
 
     Warns:
-        UnlearnableClassWarning: Where a class is lost, as for `corrupt`.
+        UnlearnableClassWarning: If a class is lost, as for `corrupt`.
 
     Example:
         >>> features = np.array([[0.0, 1.0], [0.1, 0.9], [1.0, 0.0], [0.9, 0.2]])
@@ -269,19 +269,18 @@ def corrupt_by_instance(
         total = np.zeros(num_classes)
         for start in range(0, len(members), rows):
             block = members[start : start + rows]
-            # In float32 a dot product's rounding would change a label now and then from machine to
-            # machine.
+            # In float32, rounding of the dot product would change some labels between machines.
             scores = samples[block].reshape(len(block), -1).astype(np.float64) @ projection
             scores[:, label] = -np.inf
-            # Pixels up to 255 make scores of thousands, whose exponentials are past the floats.
-            chances = np.exp(scores - scores.max(axis=1, keepdims=True))
-            chances *= (flip_rates[block] / chances.sum(axis=1))[:, None]
-            chances[:, label] = 1 - flip_rates[block]
-            if np.isnan(chances).any():
-                sample = block[np.isnan(chances).any(axis=1).argmax()]
+            # Pixels up to 255 make scores of thousands, whose exponentials overflow.
+            probabilities = np.exp(scores - scores.max(axis=1, keepdims=True))
+            probabilities *= (flip_rates[block] / probabilities.sum(axis=1))[:, None]
+            probabilities[:, label] = 1 - flip_rates[block]
+            if np.isnan(probabilities).any():
+                sample = block[np.isnan(probabilities).any(axis=1).argmax()]
                 raise ValueError(f"features: expected finite numbers, got others in row {sample}")
-            noisy[block] = (cumulative_chances(chances) <= uniform[block, None]).sum(axis=1)
-            total += chances.sum(axis=0)
+            noisy[block] = (cumulative_chances(probabilities) <= uniform[block, None]).sum(axis=1)
+            total += probabilities.sum(axis=0)
         if members.size:
             matrix[label] = total / len(members)
     warn_of_rivals(matrix, class_sizes=np.bincount(clean, minlength=num_classes), stacklevel=2)
@@ -289,7 +288,7 @@ def corrupt_by_instance(
 
 
 def _flip_rates(uniform: NDArray[np.float64], rate: float, deviation: float) -> NDArray[np.float64]:
-    """Normal around the rate, cut off at equal distances so that the mean stays the rate."""
+    """Normal around the rate, truncated symmetrically so that the mean stays the rate."""
     reach = min(rate, 1 - rate)
     if deviation == 0 or reach == 0:
         return np.full(len(uniform), rate)

@@ -19,7 +19,7 @@ from labelproof.text import format_value, parse_form
 _BY_MATRIX = ("symmetric", "asymmetric", "asymmetric-reference", "pair")
 
 KINDS = ("none", *_BY_MATRIX, "instance", "human")
-"""The kinds of noise that can be written."""
+"""The kinds of noise."""
 _FORMS = [
     "none",
     *(f"{kind}:RATE{exact}" for kind in _BY_MATRIX for exact in ("", ":exact")),
@@ -32,16 +32,16 @@ _FORMS = [
 class NoiseSpec:
     """A kind of noise and its rate; prints as the text it was read from.
 
-    `asymmetric` flips as the paper's text says, on CIFAR-100 within the super-classes.
-    `asymmetric-reference` flips as the authors' code does, on CIFAR-100 within groups of five names
-    that stand together in the alphabet; the published numbers come from that one. On CIFAR-10 it
+    `asymmetric` flips as in the paper's text, on CIFAR-100 within the super-classes.
+    `asymmetric-reference` flips as in the authors' code, on CIFAR-100 within alphabetical groups of
+    five classes; the published numbers come from that one. On CIFAR-10 it
     flips one class after the other, so that some cats that became dogs become cats again.
 
     Attributes:
         kind: One of `KINDS`.
-        rate: The share of wrong labels that is meant; for human labels the publishers' number.
+        rate: The intended share of wrong labels; for human labels the published one.
         exact: Whether each class gets exact counts; see `corrupt`.
-        which: Which of the human labels.
+        which: The set of human labels.
     """
 
     kind: str
@@ -54,7 +54,7 @@ class NoiseSpec:
 
         Args:
             num_classes: Number of classes.
-            dataset: Name of the dataset, which says what asymmetric noise confuses.
+            dataset: Name of the dataset, which determines the confusions of asymmetric noise.
         """
         if self.kind in ("instance", "human"):
             raise ValueError(
@@ -88,16 +88,16 @@ class NoiseSpec:
         features: NDArray[np.generic] | None = None,
         human: str | PathLike[str] | None = None,
     ) -> NoisyLabels:
-        """Put this noise on labels.
+        """Apply this noise to labels.
 
         Args:
             labels: Clean class indices of the training set, `(N)`.
             num_classes: Number of classes.
-            seed: A number, or a generator that is moved on; human labels do not need it.
-            dataset: Name of the dataset, which says what asymmetric noise confuses; no other kind
-                needs it.
-            features: What instance-dependent noise depends on, `(N, ...)`, such as the images.
-            human: The file that human labels are read from.
+            seed: A number, or a generator, which is advanced; human labels do not need it.
+            dataset: Name of the dataset, needed only for asymmetric noise, whose confusions depend
+                on it.
+            features: Input of instance-dependent noise, `(N, ...)`, such as the images.
+            human: The file of human labels.
 
         Example:
             >>> noise = parse_noise("pair:0.25:exact")
@@ -105,7 +105,7 @@ class NoiseSpec:
             array([0, 0, 1, 0, 1, 0, 1, 1])
         """
         if self.kind == "instance":
-            given: Any = features  # without any, the function says what it expects
+            given: Any = features  # without any, the function raises
             return corrupt_by_instance(given, labels, self.rate, num_classes=num_classes, seed=seed)
         if self.kind == "human":
             if human is None:
