@@ -1,7 +1,7 @@
-"""A weighted mean of fitted classifiers of rows, as one module of plain tensors.
+"""A weighted mean of classifiers fitted to a table, as one module of plain tensors.
 
 `fit` on a table blends linear models, kernels, forests, networks and boosting. As tensors they are
-saved without pickle, loaded without running code, and exported as any other network. Matrices are
+saved without pickle, loaded without running code, and exported like any other network. Matrices are
 in float64, since ridge regression on a kernel has large coefficients of both signs.
 """
 
@@ -15,33 +15,32 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 BLEND = "blend"
-"""What the network of a run is called that is a blend."""
+"""The network's name in a run whose model is a blend."""
 
 LEAST = 1e-4
-"""The smallest probability that a classifier is believed."""
+"""Lower bound of predicted probabilities, before they are normalised."""
 FARTHEST = 5.0
-"""In standard deviations: a feature farther from its mean counts as this far."""
-_TAKEN_BACK = 10
-"""Steps from the probabilities of given labels to those of true classes: more change little."""
+"""Features are clipped to this many standard deviations around their mean."""
+_STEPS = 10
+"""Steps of expectation maximisation in `take_back`: more change little."""
 
 
-class _OfTensors(nn.Module):
+class _WithBuffers(nn.Module):
     if TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Tensor: ...  # what is registered by its name
+        def __getattr__(self, name: str) -> Tensor: ...  # a registered buffer
 
 
-class Blend(_OfTensors):
-    """Classifiers whose weighted mean predicts.
+class Blend(_WithBuffers):
+    """Predicts the weighted mean of several classifiers.
 
     Args:
         tensors: `mean` and `std` of each feature, `weights` and `temperatures` of all variants,
             `mixing` (none in older runs), `prior` and `temperature` of their mean, and those of
-            each member under names such as `0.kernel.points`: its place, its kind, and what its
-            kind takes.
+            each member under names such as `0.kernel.points`: index, kind and name.
 
     Raises:
-        ValueError: These are not the tensors of a blend.
+        ValueError: The tensors are not those of a blend.
 
     Example:
         >>> tensors = {name: torch.ones(2).double() for name in ("mean", "std", "prior")}
@@ -64,9 +63,9 @@ class Blend(_OfTensors):
             for name in ("mean", "std", "weights", "temperatures", "prior", "temperature"):
                 self.register_buffer(name, tensors[name].double())
             classes = len(self.prior)
-            right = torch.eye(classes, dtype=torch.float64)
-            self.register_buffer("mixing", tensors.get("mixing", right).double())
-            self.mixed = not torch.equal(self.mixing, right)
+            identity = torch.eye(classes, dtype=torch.float64)
+            self.register_buffer("mixing", tensors.get("mixing", identity).double())
+            self.mixed = not torch.equal(self.mixing, identity)
             if any(int(parts.get("count", classes)) != classes for parts in members.values()):
                 raise ValueError(f"a member has other classes than the {classes} of the prior")
             self.members = nn.ModuleList(
@@ -76,20 +75,20 @@ class Blend(_OfTensors):
             for member in self.members:
                 if isinstance(member, _Trees) and not member.fits(len(self.mean)):
                     raise ValueError("a node of a tree leads nowhere")
-            # Whatever else does not fit shows here, and not when the first rows come.
-            found = self(torch.zeros(1, len(self.mean)))
-            if found.shape != (1, classes) or not found.isfinite().all():
-                raise ValueError(f"it gives {found.tolist()}")
+            # Any other mismatch raises here, and not on the first rows.
+            output = self(torch.zeros(1, len(self.mean)))
+            if output.shape != (1, classes) or not output.isfinite().all():
+                raise ValueError(f"it gives {output.tolist()}")
         except (KeyError, IndexError, TypeError, RuntimeError, ValueError) as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise ValueError(f"the tensors are not those of a blend ({first})") from None
 
     @override
     def forward(self, rows: Tensor) -> Tensor:
-        """The logarithms of the probabilities of true classes, `(N, C)`, of rows as they are."""
+        """Log-probabilities of the true classes, `(N, C)`, from unscaled rows `(N, F)`."""
         wide = rows.double()
-        ready = ((wide - self.mean) / self.std).clamp(-FARTHEST, FARTHEST)
-        tables = torch.cat([_as_probabilities(member(rows, ready)) for member in self.members])
+        standard = ((wide - self.mean) / self.std).clamp(-FARTHEST, FARTHEST)
+        tables = torch.cat([_as_probabilities(member(rows, standard)) for member in self.members])
         calibrated = _calibrate(tables, self.temperatures[:, None, None])
         mean = (self.weights[:, None, None] * calibrated).sum(dim=0)
         if self.mixed:
@@ -98,19 +97,19 @@ class Blend(_OfTensors):
 
 
 def take_back(predicted: Tensor, mixing: Tensor) -> Tensor:
-    r"""The probabilities of true classes behind those of given labels, `(N, C)`.
+    r"""The probabilities of true classes, `(N, C)`, from those of given labels.
 
-    A row of `mixing` says how a true class is labelled. By expectation maximisation, since
-    \(p\,T^{-1}\) may be negative.
+    A row of `mixing` has the label probabilities of a true class. By expectation maximisation,
+    since \(p\,T^{-1}\) may be negative.
 
     >>> mixing = torch.tensor([[0.7, 0.3], [0.0, 1.0]])
     >>> take_back(torch.tensor([[0.56, 0.44]]), mixing).round(decimals=2)
     tensor([[0.8000, 0.2000]])
     """
-    found = predicted
-    for _ in range(_TAKEN_BACK):
-        found = found * ((predicted / (found @ mixing).clamp(min=1e-12)) @ mixing.T)
-    return found
+    true = predicted
+    for _ in range(_STEPS):
+        true = true * ((predicted / (true @ mixing).clamp(min=1e-12)) @ mixing.T)
+    return true
 
 
 def _as_probabilities(table: Tensor) -> Tensor:
@@ -122,8 +121,8 @@ def _calibrate(table: Tensor, temperature: Tensor) -> Tensor:
     return _as_probabilities((table.log() / temperature).softmax(dim=-1))
 
 
-class _Member(_OfTensors):
-    """A classifier in one variant or more; gives numbers `(V, N, C)` that are not negative."""
+class _Member(_WithBuffers):
+    """A classifier in one or more variants; returns scores `(V, N, C)`, clamped afterwards."""
 
     names: tuple[str, ...]
 
@@ -139,18 +138,18 @@ class _Linear(_Member):
     names = ("slopes", "intercepts")
 
     @override
-    def forward(self, rows: Tensor, ready: Tensor) -> Tensor:
-        return (ready @ self.slopes + self.intercepts).softmax(dim=-1)
+    def forward(self, rows: Tensor, standard: Tensor) -> Tensor:
+        return (standard @ self.slopes + self.intercepts).softmax(dim=-1)
 
 
 class _Kernel(_Member):
-    """Regression on a Gaussian kernel to `points` of some `sharpness`, and on the features."""
+    """Regression on Gaussian kernels of a `sharpness` around `points`, and on the features."""
 
     names = ("points", "sharpness", "coefficients")
 
     @override
-    def forward(self, rows: Tensor, ready: Tensor) -> Tensor:
-        scaled = ready / ready.shape[1] ** 0.5
+    def forward(self, rows: Tensor, standard: Tensor) -> Tensor:
+        scaled = standard / standard.shape[1] ** 0.5
         square = (scaled**2).sum(dim=1, keepdim=True) + (self.points**2).sum(dim=1)
         near = (-self.sharpness * (square - 2 * scaled @ self.points.T).clamp(min=0)).exp()
         features = torch.cat([near, scaled, torch.ones_like(scaled[:, :1])], dim=1)
@@ -158,7 +157,7 @@ class _Kernel(_Member):
 
 
 class _Network(_Member):
-    """Perceptrons: `weight0`, `(K, F, H)`, `bias0`, `(K, 1, H)`, and so on; their mean counts."""
+    """The mean of K perceptrons: `weight0`, `(K, F, H)`, `bias0`, `(K, 1, H)`, and so on."""
 
     def __init__(self, tensors: Mapping[str, Tensor]):
         self.depth = len(tensors) // 2
@@ -166,8 +165,8 @@ class _Network(_Member):
         super().__init__(tensors)
 
     @override
-    def forward(self, rows: Tensor, ready: Tensor) -> Tensor:
-        value = ready[None]
+    def forward(self, rows: Tensor, standard: Tensor) -> Tensor:
+        value = standard[None]
         for layer in range(self.depth):
             value = value.relu() if layer else value
             value = value @ getattr(self, f"weight{layer}") + getattr(self, f"bias{layer}")
@@ -177,9 +176,8 @@ class _Network(_Member):
 class _Trees(_Member):
     """The nodes of all trees in one table.
 
-    `feature` and `threshold` part a node's rows into those of the nodes `left`, up to the
-    threshold, and `right`; a leaf leads to itself. `roots` are the first nodes of the trees, and
-    `value` is the output of a leaf.
+    Rows whose `feature` is at most `threshold` go to the node `left`, others to `right`; a leaf
+    leads to itself. `roots` are the first nodes of the trees, and `value` is the output of a leaf.
     """
 
     names = ("feature", "threshold", "left", "right", "roots", "value")
@@ -193,7 +191,7 @@ class _Trees(_Member):
             nodes = torch.cat([self.left[inner], self.right[inner]]).long().unique()
 
     def fits(self, features: int) -> bool:
-        """Whether every node looks at one of the features and leads to a later node, or itself."""
+        """Whether every node tests an existing feature and leads to later nodes or to itself."""
         place = torch.arange(len(self.value))
         inside = [
             (child >= place) & (child < len(place)) & ((child > place) == (self.left > place))
@@ -212,23 +210,23 @@ class _Trees(_Member):
 
 
 class _Forest(_Trees):
-    """Trees whose leaves say a share of each class."""
+    """Trees whose leaves hold the share of each class."""
 
     @override
-    def forward(self, rows: Tensor, ready: Tensor) -> Tensor:
+    def forward(self, rows: Tensor, standard: Tensor) -> Tensor:
         return self.value[self.leaves(rows)].double().mean(dim=1)[None]
 
 
 class _Boosting(_Trees):
-    """Trees whose leaves add to the score of a class, after some `stages` of `(S, K)` trees.
+    """Trees whose leaves add to class scores, K trees a stage; `stages` has a number per variant.
 
-    `spread`, `(K, C)`, has a 1 for the class that each score is of.
+    `spread`, `(K, C)`, has a 1 for the class of each score.
     """
 
     names = (*_Trees.names, "baseline", "stages", "spread")
 
     @override
-    def forward(self, rows: Tensor, ready: Tensor) -> Tensor:
+    def forward(self, rows: Tensor, standard: Tensor) -> Tensor:
         leaves = self.value[self.leaves(rows)].reshape(rows.shape[0], -1, len(self.baseline))
         scores = self.baseline + leaves.cumsum(dim=1)[:, self.stages.long() - 1].transpose(0, 1)
         if len(self.baseline) == 1:

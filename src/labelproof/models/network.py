@@ -1,4 +1,4 @@
-"""Networks: a body that makes features and a head that reads them.
+"""Networks: a body that computes features and a linear head.
 
 The paper's plain convolutional ones for MNIST and CIFAR-10, and the multi-layer perceptron.
 """
@@ -17,7 +17,7 @@ from labelproof.ranges import flag, whole
 
 
 class Network(nn.Module):
-    """A classifier in two parts; subclasses make the parts.
+    """A classifier in two parts, which subclasses build.
 
     Attributes:
         body: From inputs to features, `(N, D)`.
@@ -35,7 +35,7 @@ class Network(nn.Module):
     head: nn.Linear
 
     def features(self, inputs: Tensor) -> Tensor:
-        """What the head sees, `(N, D)`."""
+        """The penultimate features, `(N, D)`."""
         return self.body(inputs)
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ def initialize(network: nn.Module, generator: torch.Generator | None = None) -> 
 
     Args:
         network: Changed in place.
-        generator: Source of the weights; torch's global one where it is left out.
+        generator: Source of the weights; by default torch's global one.
 
     Example:
         >>> layer = torch.nn.Linear(3, 3)
@@ -70,10 +70,10 @@ def initialize(network: nn.Module, generator: torch.Generator | None = None) -> 
 
 
 def global_state_kept() -> AbstractContextManager[None]:
-    """A context that gives torch's global CPU generator back as it was.
+    """A context that restores the state of torch's global CPU generator.
 
-    torch's layers fill themselves from the global generator as they are made. Those weights are
-    overwritten, and the draws should not shift the random numbers of the code around.
+    Layers of torch draw their initial weights from the global generator. Those weights are
+    overwritten, and the draws should not change the random numbers of the caller.
 
     Example:
         >>> before = torch.get_rng_state()
@@ -87,7 +87,7 @@ def global_state_kept() -> AbstractContextManager[None]:
 
 
 def sizes(name: str, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return a shape or widths as whole numbers of at least 1, else say what came.
+    """Return a shape or widths as ints of at least 1, or raise.
 
     >>> sizes("input_shape", [64])
     (64,)
@@ -102,12 +102,12 @@ def sizes(name: str, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def image_sizes(name: str, shape: Sequence[int], *, smallest: int = 1) -> tuple[int, int, int]:
-    """Return channels, height and width, else say what came.
+    """Return channels, height and width, or raise.
 
     Args:
         name: The argument's name, for the message.
-        shape: What the caller gave.
-        smallest: The least height and width.
+        shape: The argument.
+        smallest: The smallest height and width allowed.
 
     >>> image_sizes("image_shape", (3, 32, 32), smallest=8)
     (3, 32, 32)
@@ -117,27 +117,26 @@ def image_sizes(name: str, shape: Sequence[int], *, smallest: int = 1) -> tuple[
     ValueError: image_shape: expected (channels, height, width) of at least 1 pixel a side, got
     (64,); inputs of any other shape are for an MLP
     """
-    found = sizes(name, shape)
-    if len(found) != 3 or min(found[1:]) < smallest:
+    given = sizes(name, shape)
+    if len(given) != 3 or min(given[1:]) < smallest:
         pixels = "1 pixel" if smallest == 1 else f"{smallest} pixels"
         raise ValueError(
-            f"{name}: expected (channels, height, width) of at least {pixels} a side, got {found}; "
+            f"{name}: expected (channels, height, width) of at least {pixels} a side, got {given}; "
             "inputs of any other shape are for an MLP"
         )
-    return found[0], found[1], found[2]
+    return given[0], given[1], given[2]
 
 
 def penultimate(network: nn.Module, inputs: Tensor) -> Tensor:
     """The penultimate features of any network.
 
-    Those of this package are asked for them. Any other is run on the inputs, and the features are
-    what went into the linear layer it called last. Gradients flow, and training mode stays as it
-    is: call `network.eval()` first where batch normalisation or dropout should not see these inputs
-    as training.
+    A network of this package has a method for them. Any other is run on the inputs, and the
+    features are the input of the linear layer that it calls last. Gradients flow. The network stays
+    in its mode: call `network.eval()` first if batch normalisation and dropout should be off.
 
     Args:
         network: Any classifier whose logits come from an `nn.Linear`.
-        inputs: A batch, as the network takes it.
+        inputs: A batch of the network's inputs.
 
     Returns:
         Features, `(N, D)`.
@@ -152,21 +151,21 @@ def penultimate(network: nn.Module, inputs: Tensor) -> Tensor:
     """
     if isinstance(network, Network):
         return network.features(inputs)
-    seen: list[Tensor] = []
+    captured: list[Tensor] = []
 
-    def keep(_: nn.Module, given: tuple[Tensor, ...]) -> None:
-        seen[:] = given[:1]
+    def capture(_: nn.Module, arguments: tuple[Tensor, ...]) -> None:
+        captured[:] = arguments[:1]
 
     layers = [module for module in network.modules() if isinstance(module, nn.Linear)]
-    hooks = [layer.register_forward_pre_hook(keep) for layer in layers]
+    hooks = [layer.register_forward_pre_hook(capture) for layer in layers]
     try:
         network(inputs)
     finally:
         for hook in hooks:
             hook.remove()
-    if not seen:
+    if not captured:
         raise ValueError(f"network: expected {type(network).__name__} to call an nn.Linear")
-    return seen[0]
+    return captured[0]
 
 
 class MLP(Network):
@@ -175,7 +174,7 @@ class MLP(Network):
     Args:
         num_classes: Number of classes.
         input_shape: Shape of one input: `(F,)` for a table's rows, `(3, 32, 32)` for images.
-        hidden: Width of each hidden layer; none at all makes a linear classifier.
+        hidden: Width of each hidden layer; empty for a linear classifier.
         batch_norm: Whether to put batch normalisation before each ReLU.
         generator: Source of the initial weights.
 
@@ -221,7 +220,7 @@ class _PlainCNN(Network):
         hidden: int,
         generator: torch.Generator | None,
     ):
-        """Stages of convolutions of so many filters with a pooling each, then two linear layers."""
+        """Stages of convolutions, with these filters and a pooling each, then two linear layers."""
         super().__init__()
         num_classes, hidden = whole("num_classes", num_classes, 1), whole("hidden", hidden, 1)
         shrink = 2 ** len(stages)

@@ -1,7 +1,7 @@
-"""Networks from elsewhere: of timm and torchvision by name, and the user's by their factory.
+"""Networks of timm and torchvision by name, and the user's own by a factory.
 
-Neither library is required: its networks can be named where it is installed. The library itself
-downloads and checks the pretrained weights, once, into its own cache.
+Both libraries are optional. They download and check pretrained weights themselves, once, into their
+own cache.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def make_pretrained(
 
     Args:
         library: One of `LIBRARIES`.
-        name: As the library calls it, such as `resnet18`.
+        name: The library's name for it, such as `resnet18`.
         num_classes: Number of classes.
-        channels: Of the images; one grey channel is shown to the network three times.
-        weights: Whether to start from the library's weights, or only to build the network, as for
-            weights of one's own that are loaded next.
+        channels: Of the images; a single grey channel is repeated three times.
+        weights: Whether to load the library's weights; if not, the network is only built, for other
+            weights to be loaded next.
         generator: Source of the last layer's weights.
 
     Raises:
@@ -54,7 +54,7 @@ def make_pretrained(
         ) from None
     vision = getattr(module, "models", None) if library == "torchvision" else None
     known = vision.list_models(module=vision) if vision else module.list_models()
-    # timm lists names without the tags of their weights, which it takes too.
+    # timm lists names without the tags of their weights, which it accepts, too.
     if name not in known and (vision or not module.is_model(name)):
         raise ValueError(f"network: {library} has no {name!r}{suggest(name, known)}")
     with global_state_kept():
@@ -75,7 +75,7 @@ def make_pretrained(
 
 
 class _InColour(nn.Module):
-    """Shows grey images to a network for colour."""
+    """Repeats the channel of grey images for a network that expects colour."""
 
     def __init__(self, network: nn.Module):
         super().__init__()
@@ -86,7 +86,7 @@ class _InColour(nn.Module):
 
 
 LIBRARIES = ("timm", "torchvision")
-"""What networks can be named from, as LIBRARY/NAME."""
+"""Libraries whose networks are named LIBRARY/NAME."""
 
 
 def is_pretrained(network: str | None) -> bool:
@@ -105,18 +105,18 @@ def call_factory(
     options: Mapping[str, int | bool] | None = None,
     generator: torch.Generator | None = None,
 ) -> nn.Module:
-    """Make the user's network: `factory(num_classes=num_classes, **options)`.
+    """Build the user's own network: `factory(num_classes=num_classes, **options)`.
 
     Args:
         place: `package.module:factory`, whose code is imported and run.
         num_classes: Number of classes.
         options: Further arguments of the factory.
-        generator: Where it is given, torch's global CPU generator is seeded from it before the
-            factory runs and put back afterwards, so that the weights follow from it alone.
+        generator: If given, torch's global CPU generator is seeded from it before the factory runs
+            and restored afterwards, so that the weights depend on it alone.
 
     Raises:
-        ValueError: There is no such factory, it does not take these arguments, or what it makes is
-            no `nn.Module`.
+        ValueError: There is no such factory, it does not take these arguments, or it does not
+            return an `nn.Module`.
 
     >>> call_factory("torch.nn:Identity", num_classes=10)
     Identity()
@@ -129,7 +129,7 @@ def call_factory(
     arguments = {"num_classes": num_classes, **(options or {})}
     with nullcontext() if generator is None else global_state_kept():
         factory = _find(place)
-        if generator is not None:  # after the import, which draws the first time and not the second
+        if generator is not None:  # after the import, whose first run may draw numbers
             _seed_globally(generator)
         try:
             network = factory(**arguments)
@@ -149,7 +149,7 @@ def _find(place: str) -> Callable[..., Any]:
     try:
         found: Any = pkgutil.resolve_name(place)
     except ModuleNotFoundError as error:
-        # A module that was found but misses a dependency of its own tells that better itself.
+        # If an existing module misses a dependency of its own, its own error is clearer.
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise
         raise ValueError(

@@ -16,12 +16,12 @@ Stem: TypeAlias = Literal["cifar", "imagenet"]
 
 
 class ResidualBlock(nn.Module):
-    """A shortcut beside two 3x3 convolutions, or in a bottleneck beside 1x1, 3x3 and 1x1.
+    """Two 3x3 convolutions, or a bottleneck of 1x1, 3x3 and 1x1, with a shortcut.
 
     Args:
-        channels: Channels that come in.
-        filters: Of each convolution; the last has as many channels as go out.
-        stride: Step of the first 3x3 convolution and of the shortcut.
+        channels: Number of input channels.
+        filters: Filters of each convolution; the last is the number of output channels.
+        stride: Stride of the first 3x3 convolution and of the shortcut.
 
     Example:
         >>> ResidualBlock(8, (16, 16), stride=2)(torch.zeros(1, 8, 4, 4)).shape
@@ -45,7 +45,7 @@ class ResidualBlock(nn.Module):
         self.activation = nn.ReLU()
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The sum after its ReLU."""
+        """The sum of both branches, after a ReLU."""
         return self.activation(self.branch(inputs) + self.shortcut(inputs))
 
 
@@ -62,7 +62,7 @@ class GlobalAverage(nn.Module):
 
 
 _STAGES = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
-"""How many blocks each stage has, by the number of layers; those of 50 are bottlenecks."""
+"""Number of blocks in each stage, by the number of layers; those of 50 are bottlenecks."""
 
 
 class ResNet(Network):
@@ -70,7 +70,7 @@ class ResNet(Network):
 
     Args:
         num_classes: Number of classes.
-        image_shape: Channels, height and width; any height and width will do.
+        image_shape: Channels, height and width; of any height and width.
         depth: Number of layers: 18, 34 or 50.
         stem: `"cifar"` starts with a 3x3 convolution at full resolution, for images of about 32
             pixels; `"imagenet"` with a 7x7 convolution and a max-pool, which together divide height

@@ -6,11 +6,10 @@
     timm/convnext_tiny
     package.module:factory
 
-A name from a table with whole numbers, `true` or `false` in parentheses; a network of timm or
-torchvision, where they are installed, that starts from the weights trained for it; or the place of
-a function of the user's that makes a network. That last form **imports and runs the code it
-names**: take such text only from people whose code you would run. Nothing else is imported or
-evaluated.
+A name from a table, with whole numbers, `true` or `false` in parentheses; a pretrained network of
+timm or torchvision, if installed; or a function of the user's own that returns a network. That last
+form **imports and runs the code it names**: take such text only from people whose code you would
+run. Nothing else is imported or evaluated.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ _DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _PLACE = re.compile(f"{_DOTTED}:{_DOTTED}", re.ASCII)
 _DEEPEST = 1000
 _LARGE, _MANY_INPUTS = 64, 1 << 20
-"""Arguments and inputs up to these are not worth a look at the size of the whole network."""
+"""Up to these arguments and inputs, the size of the network is not checked."""
 _MOST_WEIGHTS = 4_000_000_000
 _LIBRARY = re.compile(f"({'|'.join(LIBRARIES)})/([\\w.-]+)", re.ASCII)
 
 
 @dataclass(frozen=True)
 class NetworkFamily:
-    """A network that can be written.
+    """A network that text can name.
 
     Attributes:
         constructor: Takes the number of classes, the shape of one input, and options by name.
@@ -55,7 +54,7 @@ class NetworkFamily:
 
     @property
     def arguments(self) -> dict[str, int | bool]:
-        """The arguments it is written with, and their defaults.
+        """Its arguments in text, and their defaults.
 
         >>> NETWORKS["cnn4"].arguments
         {'width': 32, 'hidden': 128}
@@ -106,7 +105,7 @@ NETWORKS: Mapping[str, NetworkFamily] = {
     },
     "mlp": NetworkFamily(_mlp, "linear layers with ReLU between them, for inputs of any shape"),
 }
-"""Every network by the name it is written with."""
+"""Every network by its name in text."""
 
 
 def make_network(
@@ -119,22 +118,21 @@ def make_network(
 ) -> nn.Module:
     """Build the network that `text` describes.
 
-    A name of `NETWORKS`, with arguments where the defaults do not fit; `timm/NAME` or
-    `torchvision/NAME`; or `package.module:factory`, which **imports that module and runs its
-    code**: the factory is called with `num_classes` by name, and with whatever stands in
-    parentheses behind it, and returns an `nn.Module`.
+    A name from `NETWORKS`, with optional arguments; `timm/NAME` or `torchvision/NAME`; or
+    `package.module:factory`, which **imports that module and runs its code**: the factory is called
+    with `num_classes` and the arguments in parentheses, all by name, and returns an `nn.Module`.
 
     Args:
         text: For instance `"cnn4(width=12)"`, `"resnet34"` or `"torchvision.models:resnet18"`.
         num_classes: Number of classes.
         input_shape: Shape of one input: channels, height and width, or anything for an MLP.
-        generator: Source of the initial weights; torch's global one where it is left out.
-        pretrained: Whether networks of timm and torchvision come with their weights; without, they
-            are only built, for weights that are loaded next.
+        generator: Source of the initial weights; by default torch's global one.
+        pretrained: Whether to load the weights of timm and torchvision networks; if not, networks
+            are only built, for other weights to be loaded next.
 
     Raises:
         ValueError: The text is not a network, or not one for inputs of this shape.
-        ImportError: The library that it is from is not installed.
+        ImportError: The network's library is not installed.
 
     Example:
         >>> network = make_network("mlp(hidden=16)", num_classes=3, input_shape=(8,))
@@ -163,20 +161,20 @@ def make_network(
         if large or math.prod(input_shape) > _MANY_INPUTS:
             _check_size(text, lambda: constructor(num_classes, input_shape, **options))
         return constructor(num_classes, input_shape, **options, generator=generator)
-    if (found := _LIBRARY.fullmatch(name)) is not None:
+    if (match := _LIBRARY.fullmatch(name)) is not None:
         channels = input_shape[0] if len(input_shape) == 3 else 0
         if channels not in (1, 3):
             raise ValueError(
                 f"network: {name} is for images of 1 or 3 channels, got inputs of shape "
                 f"{tuple(input_shape)}"
             )
-        made = {"num_classes": num_classes, "channels": channels, "generator": generator}
-        return make_pretrained(found[1], found[2], weights=pretrained, **made)
+        shared = {"num_classes": num_classes, "channels": channels, "generator": generator}
+        return make_pretrained(match[1], match[2], weights=pretrained, **shared)
     return call_factory(name, num_classes=num_classes, options=options, generator=generator)
 
 
 def _check_size(text: str, make: Callable[[], nn.Module]) -> None:
-    """Refuse a network that no machine can hold; text may come from a stranger's run."""
+    """Refuse a network too large for any machine; the text may come from an untrusted run."""
     with torch.device("meta"):
         weights = sum(weight.numel() for weight in make().parameters())
     if weights > _MOST_WEIGHTS:
@@ -186,7 +184,7 @@ def _check_size(text: str, make: Callable[[], nn.Module]) -> None:
 
 
 def is_factory(text: str) -> bool:
-    """Whether a network is `package.module:factory`, whose code would be run to make it.
+    """Whether a network is `package.module:factory`, whose code would be run to build it.
 
     >>> is_factory("package.module:factory(width=8)"), is_factory("cnn8(width=8)")
     (True, False)
@@ -195,10 +193,10 @@ def is_factory(text: str) -> bool:
 
 
 def format_network(text: str) -> str:
-    """Write the text of a network in the one way that records compare by.
+    """The canonical text of a network, by which records are compared.
 
-    No spaces, arguments by name, those at their default left out. Nothing is imported: for a
-    network of the user's, arguments are only put in order.
+    It has no spaces, sorted arguments, and none at their default. Nothing is imported: for a
+    network of the user's own, arguments are only sorted.
 
     Raises:
         ValueError: The text is not a network.
@@ -236,11 +234,11 @@ def _parse(text: str) -> tuple[str, dict[str, int | bool]]:
         check_arguments(call, defaults, text, what="network: ")
     options: dict[str, int | bool] = {}
     for argument, value, position in call.arguments:
-        truth = isinstance(value, bool)
-        wanted = isinstance(defaults.get(argument, value), bool)
-        if truth != wanted or not (truth or (0 <= value < 1e9 and value.is_integer())):
-            kind = "true or false" if wanted else "a whole number"
+        is_bool = isinstance(value, bool)
+        expects_bool = isinstance(defaults.get(argument, value), bool)
+        if is_bool != expects_bool or not (is_bool or (0 <= value < 1e9 and value.is_integer())):
+            kind = "true or false" if expects_bool else "a whole number"
             problem = f"network: expected {kind} for {argument}, got {format_value(value)}"
             raise TextError(problem, text, position)
-        options[argument] = value if truth else int(value)
+        options[argument] = value if is_bool else int(value)
     return name, options
