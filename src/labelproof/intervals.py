@@ -1,4 +1,4 @@
-"""How sure a share can be that was counted on few examples."""
+"""Confidence intervals of shares counted on few examples."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 __all__ = ["NORMAL_95", "matrix_interval", "wilson_interval"]
 
 NORMAL_95 = 1.959963984540054
-"""Standard deviations to either side of a mean between which 95% of a normal variable lie."""
+"""95% of a normal distribution is within this many standard deviations of its mean."""
 
 
 def wilson_interval(correct: int, total: int) -> tuple[float, float]:
-    """The 95% interval of a share that was counted, by Wilson's formula.
+    """The 95% confidence interval of a counted share, by Wilson's formula.
 
-    Unlike the textbook's it stays within 0 and 1, and says something when all are right.
+    Unlike the normal approximation it stays within 0 and 1, and has a width even at 0 and 1.
 
     Args:
-        correct: How many there were.
-        total: Of how many; at least 1.
+        correct: Number of correct examples.
+        total: Number of examples, at least 1.
 
     Example:
         >>> low, high = wilson_interval(450, 450)
@@ -38,15 +38,15 @@ def wilson_interval(correct: int, total: int) -> tuple[float, float]:
 def matrix_interval(
     shares: NDArray[np.float64], spread: NDArray[np.float64], total: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The 95% intervals of shares that sum to 1 in each row, entry by entry.
+    """The 95% confidence interval of each entry of a matrix whose rows sum to 1.
 
     A rare share may be 0 in every draw, and its spread with it. So no interval is narrower than
-    Wilson's, for as many examples as would spread the shares of a row by as much as they do.
+    Wilson's for the effective number of examples, which would give a row the same spread.
 
     Args:
-        shares: `(R, C)`; by a regression some may be below 0.
-        spread: Their standard deviations.
-        total: How many examples each row has, `(R)`.
+        shares: `(R, C)`; from a regression some may be below 0.
+        spread: Their standard deviations, `(R, C)`.
+        total: Number of examples of each row, `(R)`.
 
     Example:
         >>> shares = np.array([[0.9, 0.1, 0.0]])
@@ -56,10 +56,10 @@ def matrix_interval(
     """
     rows = np.maximum(total, 1.0)[:, None]
     within = np.clip(shares, 0, 1)
-    counted = (within * (1 - within)).sum(axis=1, keepdims=True) / rows
+    binomial = (within * (1 - within)).sum(axis=1, keepdims=True) / rows
     spreads = (spread**2).sum(axis=1, keepdims=True)
-    worth = rows * np.minimum(1.0, counted / np.maximum(spreads, 1e-12))
-    centre, half = _wilson(within, np.maximum(worth, 1e-12))
+    effective = rows * np.minimum(1.0, binomial / np.maximum(spreads, 1e-12))
+    centre, half = _wilson(within, np.maximum(effective, 1e-12))
     low = np.minimum(centre - half, shares - NORMAL_95 * spread)
     high = np.maximum(centre + half, shares + NORMAL_95 * spread)
     low[shares * rows < 1] = 0.0  # less than one example
@@ -67,7 +67,7 @@ def matrix_interval(
 
 
 def _wilson(share: Any, total: Any) -> tuple[Any, Any]:
-    """The middle of Wilson's interval and half its width, of numbers or arrays."""
+    """The centre of Wilson's interval and half its width, for numbers or arrays."""
     squared = NORMAL_95**2
     centre = (share + squared / (2 * total)) / (1 + squared / total)
     spread = NORMAL_95 * np.sqrt(share * (1 - share) / total + squared / (4 * total**2))

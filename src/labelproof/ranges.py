@@ -1,4 +1,4 @@
-"""Checks of a single number at the door, with messages that say what came and what is taken."""
+"""Validation of arguments, with messages that say what was expected and what was given."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["choose", "finite", "flag", "suggest", "whole", "within"]
 
 
 def finite(name: str, value: object) -> float:
-    """Return `value` as a float if it is a finite number, else say what came.
+    """Return `value` as a float if it is a finite number, else raise.
 
     >>> finite("weight", 2)
     2.0
@@ -34,14 +34,14 @@ def finite(name: str, value: object) -> float:
 def within(
     name: str, value: object, low: float, high: float = math.inf, *, open_low: bool = False
 ) -> float:
-    """Return `value` as a float if it lies between `low` and `high`.
+    """Return `value` as a float if it is between `low` and `high`, else raise.
 
     Args:
         name: The argument's name, for the message.
-        value: What the caller gave.
-        low: Smallest value taken, or the bound itself when `open_low`.
-        high: Largest value taken.
-        open_low: Whether `low` itself is refused.
+        value: The argument.
+        low: Smallest value allowed; excluded if `open_low`.
+        high: Largest value allowed.
+        open_low: Whether `low` itself is excluded.
 
     >>> within("q", 0.7, 0, 1, open_low=True)
     0.7
@@ -61,7 +61,7 @@ def within(
 
 
 def flag(name: str, value: object) -> bool:
-    """Return `value` if it is a bool, else say what came.
+    """Return `value` if it is a bool, else raise.
 
     >>> flag("detach", True)
     True
@@ -76,7 +76,7 @@ def flag(name: str, value: object) -> bool:
 
 
 def whole(name: str, value: object, low: float = -math.inf) -> int:
-    """Return `value` as an int if it is a whole number of at least `low`, else say what came.
+    """Return `value` as an int if it is a whole number of at least `low`, else raise.
 
     >>> whole("samples", 2.0, 1)
     2
@@ -89,12 +89,12 @@ def whole(name: str, value: object, low: float = -math.inf) -> int:
     if not number.is_integer() or number < low:
         least = f" of at least {low:g}" if math.isfinite(low) else ""
         raise ValueError(f"{name}: expected a whole number{least}, got {value!r}")
-    # Past 2**53 a float has other neighbours, and a seed would become another seed.
+    # Past 2**53 a float is rounded, and a seed would become another seed.
     return int(value) if isinstance(value, Integral) else int(number)
 
 
 def choose(name: str, value: str, known: Collection[str]) -> str:
-    """Return `value` if it is one of `known`, else say which there are and which is nearest.
+    """Return `value` if it is one of `known`, else raise and suggest the nearest.
 
     >>> choose("optimizer", "sgd", ("sgd", "adamw"))
     'sgd'
@@ -110,21 +110,19 @@ def choose(name: str, value: str, known: Collection[str]) -> str:
 
 
 def suggest(value: str, known: Collection[str], *, cutoff: float = 0.6) -> str:
-    """The end of a message about an unknown name: the nearest known one, or nothing.
-
-    A number has none.
+    """The end of a message about an unknown name: the nearest known one, or `""`.
 
     Args:
-        value: What came.
-        known: What could have been meant.
-        cutoff: How alike they must be, from 0 to 1.
+        value: The unknown name; for a number there is no suggestion.
+        known: The known names.
+        cutoff: Smallest similarity, from 0 to 1.
 
     >>> suggest("epoch", ["epochs", "seed"])
     "; did you mean 'epochs'?"
     >>> suggest("0.3", ["0.4", "0.8"])
     ''
     """
-    # How alike the digits of two numbers are says nothing.
+    # Numbers with similar digits need not be close.
     names = [] if _is_number(value) else list(known)
     close = difflib.get_close_matches(value, names, n=1, cutoff=cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""

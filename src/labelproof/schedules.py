@@ -1,7 +1,7 @@
-"""Values that move with training: plain functions from an epoch to a number.
+"""Values that change during training: plain functions from an epoch to a number.
 
-A schedule may be asked at a fraction of an epoch, which is how per-step schedules are written.
-Any callable from a float to a float serves; those here also compare, print and pickle.
+A schedule may be called with a fraction of an epoch, to update at every step. Any callable from a
+float to a float works; those here can also be compared, printed and pickled.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Exponential:
-    """`initial * growth ** floor(epoch / every)`, held inside bounds; made by `exponential`."""
+    """`initial * growth ** floor(epoch / every)`, clamped to bounds; made by `exponential`."""
 
     initial: float
     growth: float
@@ -43,7 +43,7 @@ class Exponential:
         updates = math.floor(min(epoch / self.every, 1e15) * (1 + 1e-12))
         try:
             factor = self.growth**updates
-        except OverflowError:  # growth ** 10_000 is past the floats; the bound still is a number
+        except OverflowError:  # growth ** 10_000 overflows; the bound is still finite
             factor = math.inf
         value = self.initial * factor if self.initial else 0.0
         return min(max(value, self.minimum), self.maximum)
@@ -62,7 +62,7 @@ class Ramp:
         progress = min(max(epoch / self.epochs, 0.0), 1.0)
         if self.shape == "cosine":
             progress = (1 - math.cos(math.pi * progress)) / 2
-        # Weighted, not start + difference: the last value is the end itself, to the last digit.
+        # A weighted mean, not start + difference, so that the last value is exactly the end.
         return self.start * (1 - progress) + self.end * progress
 
 
@@ -85,7 +85,7 @@ def exponential(
 ) -> Exponential:
     r"""The paper's schedule, $\lambda_t = \lambda_0\,\rho^{\lfloor t / r \rfloor}$.
 
-    A growth below one decays, which is how the paper suggests to lower the temperature.
+    A growth below one is a decay, as the paper suggests for the temperature.
 
     Args:
         initial: Value at epoch 0 ($\lambda_0$).
@@ -132,7 +132,7 @@ def as_schedule(name: str, value: float | Schedule) -> Schedule:
     """Turn a number into a constant schedule; leave a schedule alone.
 
     Args:
-        name: The argument's name, for the message where it is neither.
+        name: The argument's name, for the message.
         value: A number or a schedule.
 
     >>> as_schedule("weight", 3)(7)

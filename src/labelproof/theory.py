@@ -1,10 +1,10 @@
-r"""The paper's lemma, theorems and bounds as functions that can be asked, plotted and tested.
+r"""The paper's lemma, theorems and bounds as functions to evaluate, plot and test.
 
 Notation: $u \in [0, 1]^k$ is a network's output (probabilities of $k$ classes), $L(u, i)$ its loss
 for label $i$, $S(u) = \sum_i L(u, i)$ the sum over all labels, $\mathcal P_v$ the permutations of a
-vector $v$, and $\eta$ the noise rate. Functions of outputs keep their precision: give float64 where
-seven digits are too few. A loss here sees the outputs as they are; for `SparseRegularized` give its
-base loss and the sharpened outputs.
+vector $v$, and $\eta$ the noise rate. Functions of outputs keep their precision: pass float64 if
+seven digits are too few. Losses are evaluated on the outputs as given; for `SparseRegularized` pass
+its base loss and the sharpened outputs.
 
 Reference:
     Zhou et al., "Learning with Noisy Labels via Sparse Regularization", ICCV 2021.
@@ -49,8 +49,8 @@ __all__ = [
 def symmetry_gap(loss: Loss, outputs: Tensor) -> Tensor:
     r"""How far a loss is from the symmetric condition, $\max_u S(u) - \min_u S(u)$.
 
-    It is 0 exactly where the sum over all labels is the same for every output given. Where a sum is
-    infinite, as that of cross entropy is at a one-hot output, no constant exists: the gap is `inf`.
+    It is 0 exactly if the sum over all labels is the same for every output given. If a sum is
+    infinite, as that of cross entropy is at a one-hot output, the gap is `inf`.
     The symmetric condition, section 2.1 of the paper.
 
     Args:
@@ -80,7 +80,7 @@ def permutation_set(vector: Tensor) -> Tensor:
         vector: Any numbers, `(k)`, at most 9 of them.
 
     Returns:
-        `(M, k)`, largest numbers first; `M` is $k!$ where all differ, $k$ for a one-hot vector.
+        `(M, k)`, largest numbers first; `M` is $k!$ if all differ, $k$ for a one-hot vector.
 
     Example:
         >>> permutation_set(torch.tensor([0.5, 0.5, 0.0]))
@@ -102,7 +102,7 @@ def permutation_distance(outputs: Tensor, *, vector: Tensor | None = None) -> Te
 
     Args:
         outputs: `(..., k)`.
-        vector: `(k)`; one-hot unless given.
+        vector: `(k)`; one-hot by default.
 
     Example:
         >>> permutation_distance(torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.5, 0.5]]))
@@ -122,7 +122,7 @@ def confidence_epsilon(confidence: float = SPARSE) -> float:
     The sparse rate of figure 3, section 3.1 of the paper.
 
     Args:
-        confidence: $m$ in [0.5, 1]; what counts as one-hot in the sparse rate unless given.
+        confidence: $m$ in [0.5, 1]; by default what counts as one-hot in the sparse rate.
 
     Example:
         >>> round(confidence_epsilon(), 6)
@@ -132,9 +132,9 @@ def confidence_epsilon(confidence: float = SPARSE) -> float:
 
 
 def risk(loss: Loss, outputs: Tensor, labels: Tensor) -> Tensor:
-    r"""Mean loss for the right labels, $R_L = \mathbb E\, L(u, y)$.
+    r"""Mean loss on clean labels, $R_L = \mathbb E\, L(u, y)$.
 
-    It takes what `noisy_risk` takes and gives one value per classifier.
+    Takes the arguments of `noisy_risk` and returns one value per classifier.
 
     Example:
         >>> from labelproof import MeanAbsoluteError
@@ -145,17 +145,17 @@ def risk(loss: Loss, outputs: Tensor, labels: Tensor) -> Tensor:
 
 
 def noisy_risk(loss: Loss, outputs: Tensor, labels: Tensor, *, transition: Tensor) -> Tensor:
-    r"""Mean loss when labels go wrong at random, $R_L^\eta = \mathbb E \sum_i T_{yi} L(u, i)$.
+    r"""Mean loss on randomly corrupted labels, $R_L^\eta = \mathbb E \sum_i T_{yi} L(u, i)$.
 
     Section 2.1 of the paper.
 
     Args:
-        loss: Any loss of this package; its class weights and reduction are left aside.
-        outputs: Probabilities, `(..., N, k)`; leading axes are further classifiers, each of which
-            has one value in the result.
-        labels: Right labels $y$, `(N)`.
-        transition: $T$, `(k, k)`: row $y$ holds the probabilities of what $y$ is turned into; a
-            matrix of `labelproof.noise` is taken as it is.
+        loss: Any loss of this package; its class weights and reduction are ignored.
+        outputs: Probabilities, `(..., N, k)`; leading axes are different classifiers, each with
+            one value in the result.
+        labels: Clean labels $y$, `(N)`.
+        transition: $T$, `(k, k)`: row $y$ holds the probabilities of the labels that $y$ becomes;
+            a matrix of `labelproof.noise` works, too.
 
     Example:
         >>> from labelproof import MeanAbsoluteError
@@ -173,18 +173,18 @@ def noisy_risk(loss: Loss, outputs: Tensor, labels: Tensor, *, transition: Tenso
             f"labels: expected class indices from 0 to {num_classes - 1}, one for each of the "
             f"outputs {tuple(values.shape)}, got shape {tuple(labels.shape)}"
         )
-    chance = _admit_transition(transition, num_classes=num_classes).to(values)[labels]
-    # A label that cannot come costs nothing even where its loss is infinite; 0 * inf is NaN.
-    return torch.where(chance > 0, chance * values, 0).sum(dim=-1).mean(dim=-1)
+    probability = _admit_transition(transition, num_classes=num_classes).to(values)[labels]
+    # A label of probability 0 adds nothing, even if its loss is infinite; 0 * inf is NaN.
+    return torch.where(probability > 0, probability * values, 0).sum(dim=-1).mean(dim=-1)
 
 
 class RiskLine(NamedTuple):
-    """The noisy risk as a straight line over the clean one."""
+    """The noisy risk as a linear function of the clean risk."""
 
     slope: float
-    """How much of a difference in clean risk is left in the noisy one."""
+    """Share of a difference in clean risk that remains in the noisy risk."""
     intercept: float
-    """What noise adds whatever the classifier."""
+    """What noise adds, whatever the classifier."""
 
 
 def noisy_risk_line(loss: Loss, *, vector: Tensor, rate: float) -> RiskLine:
@@ -214,11 +214,11 @@ def noisy_risk_line(loss: Loss, *, vector: Tensor, rate: float) -> RiskLine:
 def transition_is_tolerable(transition: Tensor) -> bool:
     r"""Whether theorem 2 covers a transition matrix, $\eta_{yi} < 1 - \eta_y$ for all $i \ne y$.
 
-    In words: whatever the class, no wrong label is as frequent as the right one.
+    In words: in no class is a wrong label as frequent as the right one.
     Theorem 2, section 2.2 of the paper.
 
     Args:
-        transition: `(k, k)`: row $y$ holds the probabilities of what $y$ is turned into.
+        transition: `(k, k)`: row $y$ holds the probabilities of the labels that $y$ becomes.
 
     Example:
         >>> transition_is_tolerable(torch.tensor([[0.6, 0.4], [0.0, 1.0]]))
@@ -252,7 +252,7 @@ def loss_is_bounded(loss: Loss, *, vector: Tensor) -> bool:
     """
     values = _label_values(loss, vector, name="vector")
     ceiling = values.sum() / (len(vector) - 1)
-    # Equality is the usual case, and a sum of k equal numbers is off by some roundings.
+    # Equality is the usual case, and a sum of k equal numbers has some rounding error.
     slack = 1 + len(vector) * torch.finfo(values.dtype).eps
     # The lower bound follows: were a value below 0, the others' mean would be above the ceiling.
     return bool(values.isfinite().all()) and bool((values <= ceiling * slack).all())
@@ -293,15 +293,15 @@ def one_hot_deviation(loss: Loss, *, epsilon: float, num_classes: int) -> float:
     $$ u = \Bigl(1 - t, \frac{t}{k-1}, \dots, \frac{t}{k-1}\Bigr), \qquad
        t = \min\Bigl(\varepsilon \sqrt{\tfrac{k-1}{k}}, \tfrac{k-1}{k}\Bigr). $$
 
-    For other vectors than one-hot measure the `symmetry_gap`. Theorem 3, section 2.2 of the paper.
+    For vectors other than one-hot, use `symmetry_gap`. Theorem 3, section 2.2 of the paper.
 
     Args:
-        loss: A loss with a convex sum over labels; others are refused where that shows.
+        loss: A loss with a convex sum over labels; others are refused if a test on a grid finds it.
         epsilon: Largest l2 distance, at least 0.
         num_classes: $k$.
 
     Returns:
-        $\delta$, computed in float64; `inf` where $S(e)$ is infinite (cross entropy, focal loss):
+        $\delta$, computed in float64; `inf` if $S(e)$ is infinite (cross entropy, focal loss):
         such a loss has a bound only on outputs that are kept away from one-hot.
 
     Example:
@@ -365,18 +365,18 @@ def risk_bound(loss: Loss, *, rate: float, epsilon: float, num_classes: int) -> 
 
 
 def _peaks(shares: Tensor, num_classes: int) -> Tensor:
-    """Outputs whose first class leaves `shares`, `(M)`, evenly to the others, `(M, k)`."""
+    """Outputs, `(M, k)`, in which all classes but the first share `shares`, `(M)`, evenly."""
     others = (shares / (num_classes - 1)).unsqueeze(1).expand(-1, num_classes - 1)
     return torch.cat([1 - shares.unsqueeze(1), others], dim=1)
 
 
 class GradientTerms(NamedTuple):
-    """What pulls on the logits of sparse-regularized cross entropy, `(N, k)` each."""
+    """The gradient terms of sparse-regularized cross entropy, `(N, k)` each."""
 
     fitting: Tensor
-    """Towards the given label; away from it where `weight * p * u_y ** p` is above 1."""
+    """Pulls towards the given label; away from it where `weight * p * u_y ** p` is above 1."""
     complementary: Tensor
-    """Away from the other labels together, which raises the given one in passing."""
+    """Pushes away from the other labels together, which also raises the given one."""
 
 
 def gradient_terms(
@@ -422,7 +422,7 @@ def gradient_terms(
     u, powers = log_u.exp(), (p * log_u).exp()
     own = torch.where(given, powers, 0).sum(dim=1, keepdim=True)
     others = torch.where(given, 0, powers)
-    # expm1 keeps the digits of 1 - u_y that a subtraction loses once the label is learnt.
+    # expm1 keeps the digits of 1 - u_y that a subtraction loses when u_y is close to 1.
     towards = torch.where(given, -torch.expm1(log_u), -u)
     fitting = (weight * p * own - 1) / temperature * towards
     complementary = weight * p / temperature * (others - u * others.sum(dim=1, keepdim=True))
