@@ -1,8 +1,8 @@
 """Predictions for every sample by a network that has not seen its label.
 
 The samples are cut into parts. For each part a network is trained on all the others and predicts
-it. A network may memorise the labels it learns from; about a label that it never saw it can only
-say what the image or row tells.
+it. A network may memorise the labels it is trained on; a label that it has never seen it can only
+predict from the image or row.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from labelproof.tuning.search import choose_validation
 
 
 class CrossValidation:
-    """The training of one network for each part, and what they come to together.
+    """The training of one network for each part, and their joint predictions.
 
     Args:
-        dataset: Its training samples are predicted, by their labels as they are.
-        configuration: How each network is trained; its noise is put on the labels first, and its
-            own share to validate on is not used.
+        dataset: The data, whose training samples are predicted.
+        configuration: How each network is trained; its noise is applied to the labels first, and
+            its validation share is ignored.
         folds: Number of parts.
         folder: Where the runs are kept, each in a folder of its own.
         human: The file of human labels, for noise such as `human:worse`.
-        attempts: The loss to use, and those that collapsed; the configuration's loss unless given.
-        note: Writes the attempts down, when a run starts and after each collapse.
+        attempts: The loss to use, and those that collapsed; the configuration's loss by default.
+        note: Saves the attempts, when a run starts and after each collapse.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class CrossValidation:
     def jobs(self) -> list[Job]:
         """The run of each part."""
         plain = self.configuration
-        # The seed tells the parts apart, for the loader and for whoever looks into the folder.
+        # The seed identifies the part, in `load` and to a reader of the folder.
         return [
             Job(replace(plain, seed=plain.seed + fold), self.folder / f"{fold + 1}")
             for fold in range(len(self.validation.parts))
@@ -79,10 +79,10 @@ class CrossValidation:
     def run(
         self, execution: Execution, *, at_once: int = 1, stop: StopRequest | None = None
     ) -> Iterator[Event]:
-        """Train those that are not finished; what happens to them as it happens.
+        """Train the networks that are not finished; yield events as they happen.
 
         A network that collapses under its penalty is abandoned, and all parts start over with a
-        weaker one: what they predict is compared, so they have to be trained alike.
+        weaker one: their predictions are compared, so they have to be trained alike.
         """
         for event in train_robustly(
             self.jobs,
@@ -98,7 +98,7 @@ class CrossValidation:
             yield event
 
     def predictions(self) -> Predictions:
-        """What the networks say about the parts they have not seen, put together."""
+        """The out-of-sample predictions of all parts together."""
         dataset = self.validation.dataset
         logits = np.full((len(dataset.train), dataset.num_classes), np.nan, dtype=np.float32)
         for job, part in zip(self.jobs, self.validation.parts, strict=True):
@@ -115,7 +115,7 @@ class CrossValidation:
         return Predictions(logits[index], index, dataset.train.labels[index])
 
     def load(self, configuration: Configuration) -> Examples:
-        """What the run of a part learns from, and is asked about."""
+        """The samples that the run of a part is trained on, and those it predicts."""
         return self.validation.examples(configuration.seed - self.setting.seed)
 
 
@@ -124,23 +124,23 @@ _MANY_CLASSES = 20
 """Classes from which on generalised cross entropy is set nearer to plain cross entropy."""
 _NEARLY_PLAIN = 0.15
 
-_HEARD = 0.18
-"""The share of its weight that a label keeps, at least, of which the network has only learned how
-frequent it is. With q = 0.7 a class of 5% keeps 0.12, which is enough; one of 3% keeps 0.08, is
-never learned, and all its labels pass for wrong (`benchmarks/audit_rare.py`)."""
+_LEAST_WEIGHT = 0.18
+"""Least share of its weight that a label keeps while the network has learned class frequencies
+only. With q = 0.7 a class of 5% keeps 0.12, which is enough; one of 3% keeps 0.08, is never
+learned, and all its labels look wrong (`benchmarks/audit_rare.py`)."""
 
 
 def audit_loss(inputs: Inputs, labels: NDArray[np.int64] | None = None) -> str:
-    r"""The loss of the networks behind an audit, where none is named.
+    r"""The default loss of an audit's networks.
 
-    Generalised cross entropy: from the first step a label that the network finds absurd moves it
-    little, so wrong labels are not learned, and what is hard still is. Sparse regularization ends
-    with better networks, but takes more epochs than a cross-validation can spare. With many
-    classes, where the labels of a fresh network all look absurd, it is set nearer to plain cross
-    entropy.
+    Generalised cross entropy: from the first step, labels that the network finds improbable have
+    little weight, so that wrong labels are not learned, but hard samples still are. Sparse
+    regularization trains better networks, but takes more epochs than a cross-validation can spare.
+    With many classes, all labels are improbable to an untrained network; the loss is then closer to
+    plain cross entropy.
 
-    So it is where a class is rare, as fraud is: at first, when a network has only learned how
-    frequent classes are, a label weighs \(u_y^q\), with \(u_y\) the share of its class.
+    So it is if a class is rare, such as fraud: at first, when a network has only learned the class
+    frequencies, a label has the weight \(u_y^q\), with \(u_y\) the share of its class.
 
     Example:
         >>> audit_loss(Inputs("images", (3, 32, 32), 50_000, 10))
@@ -153,5 +153,5 @@ def audit_loss(inputs: Inputs, labels: NDArray[np.int64] | None = None) -> str:
     learned = counts[counts >= FEWEST]
     if len(learned) > 1:
         rarest = float(learned.min() / counts.sum())
-        q = min(q, math.log(_HEARD) / math.log(rarest))
+        q = min(q, math.log(_LEAST_WEIGHT) / math.log(rarest))
     return f"gce(q={round(q, 2):g})"

@@ -1,10 +1,10 @@
-"""An audit's folder: what was found, to be read by people, programs, the page and the review.
+"""The folder of an audit.
 
-audit.json    the finding as a whole, and what it was made from
+audit.json    the findings as a whole, and how they were made
 samples.npz   every sample's name, given label, suggestion and score
 suspects.csv  the suspects, most suspicious first
 report.html   the page
-review.sqlite decisions, once they are taken
+review.sqlite the decisions of a review
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ PAGE = "report.html"
 REVIEW = "review.sqlite"
 
 SETTINGS = "settings.json"
-"""What was asked of `labelproof audit`."""
+"""The settings that an audit was started with."""
 RUNS = "folds"
-"""Where the runs of a cross-validation are while they are needed."""
+"""The folder of a cross-validation's runs, while they are needed."""
 
 INSIDE = "audit"
-"""What the audit of a run is called within the run's folder."""
+"""The folder of a run's audit, within the run's folder."""
 
 _VERSION = 1
 _LABELS = ("given", "suggested", "score")
@@ -60,27 +60,26 @@ _PLAIN = ("name", "data", "kind", "method", "options")
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """What was found out about a dataset, and how.
+    """The findings about a dataset, and how they were made.
 
     Attributes:
-        name: What the data are called.
-        data: Where they are: a path, or a name of the catalogue.
-        kind: `"images"` or `"rows"`; `"unknown"` where only probabilities were given.
+        name: The name of the data.
+        data: Their path, or their name in the catalogue.
+        kind: `"images"` or `"rows"`; `"unknown"` if only probabilities were given.
         class_names: A name for each class.
         samples: A name for each sample: an image's path within the data, a row's number.
-        index: Each sample's place in the training split, `(N)`.
-        findings: What was found.
-        agreement: The share of labels that are predicted by networks that have not seen them, or,
-            from a single run, that it predicts.
+        index: Each sample's index in the training split, `(N)`.
+        findings: The score and suggestion of each label, and estimates of the noise.
+        agreement: The share of labels that are predicted, out of sample unless by a single run.
         method: How predictions were made, as plain values: `predictions` (`"cross-validation"`,
-            `"run"` or `"given"`) and, where there are any, `folds`, `network`, `loss`, `epochs`.
+            `"run"` or `"given"`) and, if there are any, `folds`, `network`, `loss`, `epochs`.
         options: What is needed to read the data again: `label`, `labels`, `data_root`.
-        left_out: Names of samples that were left out by a file of labels, and stay out.
-        marks: For the rows of a table: by what each is known again, besides its line, `(N)`.
-        duplicate_of: Which sample each one nearly repeats, or -1, `(N)`; `None` if not looked for.
+        left_out: Names of samples that a file of labels left out; they stay out.
+        marks: A checksum of each row of a table, to notice if its line changes, `(N)`.
+        duplicate_of: The sample that each one nearly repeats, or -1, `(N)`; `None` if not computed.
         outlier: Whether each sample is like no other one, `(N)`.
-        ids: The id of each sample, where a column of them was named.
-        dataset: The data, where they are at hand; they are not written.
+        ids: The id of each sample, if a column of ids was named.
+        dataset: The data, if they are loaded; they are not written.
     """
 
     name: str
@@ -107,12 +106,12 @@ class Audit:
 
     @property
     def trained(self) -> bool:
-        """Whether networks were trained for it, which takes long; to blend takes seconds."""
+        """Whether networks were trained for it, which takes long; a blend takes seconds."""
         return self.method.get("predictions") == "cross-validation" and not self.blended
 
     @property
     def blended(self) -> bool:
-        """Whether the predictions are those of a blend of classifiers, and of no network."""
+        """Whether the predictions are by a blend of classifiers instead of a network."""
         return str(self.method.get("network")).startswith(BLEND)
 
     def __repr__(self) -> str:
@@ -125,7 +124,7 @@ class Audit:
 
     @property
     def suspects(self) -> pd.DataFrame:
-        """The flagged labels, the most suspicious first; the index is each sample's place."""
+        """The flagged labels, the most suspicious first, by index in the training split."""
         places, names = self.findings.suspects, np.array(self.class_names, dtype=object)
         suspects = pd.DataFrame(
             {
@@ -152,7 +151,7 @@ class Audit:
         return pd.DataFrame(self.findings.transition, index=names, columns=names)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page: the finding in words, tables, and the suspects to look at."""
+        """Write the page: a summary, tables, and the suspects to look at."""
         from labelproof.audit.samples import Samples, open_samples
         from labelproof.report.audit import write_audit_page
 
@@ -180,7 +179,7 @@ class Audit:
         """Write its files; `audit.json` last, so that a folder that has it is complete."""
         folder, findings = Path(folder), self.findings
         (folder / AUDIT).unlink(missing_ok=True)  # an earlier one does not fit the other files
-        # Names of files need not be UTF-8; as bytes they come out as they are on the disk.
+        # File names need not be UTF-8; their bytes are written unchanged.
         write_bytes(folder / SUSPECTS, self.suspects_csv().encode("utf-8", "surrogateescape"))
         arrays = {name: getattr(findings, name) for name in (*_LABELS, *_MATRICES)}
         arrays |= {"samples": _packed(self.samples), "left_out": _packed(self.left_out)}
@@ -204,7 +203,7 @@ class Audit:
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str]) -> Audit:
-        """What `write` wrote.
+        """The audit that `write` wrote.
 
         Raises:
             FileNotFoundError: There is no audit in the folder.
@@ -260,7 +259,7 @@ def _no_audit(folder: Path) -> FileNotFoundError:
 
 
 def find_audit(folder: Path) -> Path:
-    """The folder of an audit: the one that is given, or the one within a run's."""
+    """The folder of an audit: the given one, or the one within a run's folder."""
     for place in (folder, folder / INSIDE):
         if (place / AUDIT).exists():
             return place
@@ -268,16 +267,16 @@ def find_audit(folder: Path) -> Path:
 
 
 def remove_audit(folder: Path) -> None:
-    """Remove what an audit wrote, leave what people decided, and refuse a folder of other files."""
+    """Remove what an audit wrote but keep review decisions; refuse a folder of other files."""
     written = (AUDIT, SAMPLES, SUSPECTS, PAGE, SETTINGS, RUNS)
     found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    # A database has files of its own beside it while it is open.
+    # An open database has more files beside it.
     others = [name for name in found - {*written} if not name.startswith((REVIEW, "."))]
     if others and found.intersection(written) and AUDIT not in found:
         raise ValueError(
             f"{folder}: not the folder of an audit, so nothing in it is removed; choose another one"
         )
-    # First what says that it is complete.
+    # First the file that marks an audit as complete.
     for name in written[:-1]:
         (folder / name).unlink(missing_ok=True)
     if RUNS in found:
@@ -285,7 +284,7 @@ def remove_audit(folder: Path) -> None:
 
 
 def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
-    """The arrays of `samples.npz`, which fit each other and the classes."""
+    """The arrays of `samples.npz`, checked to fit each other and the classes."""
     arrays = read_npz(path)
     shape = (len(_unpacked(arrays["samples"])),)
     shapes = dict.fromkeys((*_LABELS, "index", *_OPTIONAL), shape)
@@ -301,7 +300,7 @@ def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
 
 
 def _packed(texts: Sequence[str]) -> NDArray[np.uint8]:
-    """Texts of any length as bytes: an array of texts would be as wide as its longest."""
+    """Texts as bytes: in an array of texts each would take as much as the longest."""
     joined = "".join(f"{text}\0" for text in texts).encode("utf-8", "surrogateescape")
     return np.frombuffer(joined, dtype=np.uint8)
 

@@ -1,4 +1,4 @@
-"""The audit itself: labels and predictions of their samples in, findings out."""
+"""The audit: from labels and predictions to findings."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ from labelproof.data.notices import notice
 from labelproof.intervals import NORMAL_95, matrix_interval, wilson_interval
 
 _FITTED = 30_000
-"""Samples that the noise is estimated from, drawn from all where there are more."""
+"""Most samples that the noise is estimated from, drawn at random."""
 _PIECES = 16
-"""Parts of a file of which those are read, one after another, so that it is never in memory."""
+"""Parts in which these are read from a file, so that it is never in memory as a whole."""
 _PRODUCTS = 4e9
-"""Products of two probabilities that least squares may take, at most; of 5,000 samples or more."""
+"""Most products of two probabilities in least squares; at least 5,000 samples are used."""
 _PER_ENTRY = 5
-"""Samples for each entry of the matrix from which on the likelihood decides on a temperature."""
+"""Samples per entry of the matrix from which on the likelihood alone chooses the temperature."""
 _SURE = 0.999
-"""How sure a network is that has seen the labels, on average, of what it says: its temperature
-cannot be estimated from them, since it says more about them than about the samples."""
-_COULD_BE = 1.0
-"""In how many classes anchors may say more by chance, where it is about the most there could be."""
+"""Mean confidence of a network that has seen the labels: its temperature cannot be estimated from
+labels that it was trained on."""
+_BY_CHANCE = 1.0
+"""As `by_chance` of `correct_by_anchors`, for the upper end of the noise rate's interval."""
 
 
 def audit_labels(probabilities: PredictionSource, given: ArrayLike, *, seed: int = 0) -> Findings:
@@ -75,12 +75,12 @@ def audit_labels(probabilities: PredictionSource, given: ArrayLike, *, seed: int
     Args:
         probabilities: `(N, C)`: for each sample, the probability of each class, as an array, a
             DataFrame whose columns are named as the classes, or a file of either.
-        given: The labels as they came, `(N)`: class indices, or class names; the columns of an
-            array are then the names in sorted order, as in `model.classes_` of scikit-learn.
-        seed: Of the 30,000 samples that the noise is estimated from, if there are more.
+        given: The given labels, `(N)`: class indices, or class names; the columns of an array are
+            then the names in sorted order, as in `model.classes_` of scikit-learn.
+        seed: Random seed; the noise is estimated from 30,000 samples if there are more.
 
     Warns:
-        DataWarning: So few labels are predicted that the findings are hardly to be trusted.
+        DataWarning: So few labels are predicted that the findings are unreliable.
 
     Example:
         >>> generator = np.random.default_rng(0)
@@ -142,7 +142,7 @@ def _describe(
     id: str | None = None,
     **described: Any,
 ) -> Audit:
-    """The findings with the names of samples and classes; `index` says of which samples."""
+    """The findings with the names of samples and classes; `index` selects the samples."""
     dataset = labels if isinstance(labels, Dataset) else None
     kind = "unknown"
     samples = name_samples(labels, data)
@@ -172,9 +172,9 @@ def _describe(
 
 
 def settle_copies(findings: Findings, copies: NDArray[np.int64]) -> Findings:
-    """The findings with certainty where one image has several labels: at most one is right.
+    """Flag labels of copied images with certainty: of different labels at most one is right.
 
-    The most plausible label stays. `copies` has one number for copies of one another, else -1.
+    The most plausible one stays. `copies` has the same number for copies of an image, else -1.
     """
     score, suggested, given = findings.score.copy(), findings.suggested.copy(), findings.given
     for number in np.unique(copies[copies >= 0]).tolist():
@@ -192,10 +192,10 @@ def audit_logits(
 
     Args:
         logits: `(N, C)`; a mapped file is read part by part. Minus infinity rules a class out.
-        given: The labels as they came, `(N)`.
-        seen: Whether the network was trained on these labels. Its confidence then tells nothing,
-            and its predictions are taken as they are.
-        seed: Of the 30,000 samples that the noise is estimated from, if there are more.
+        given: The given labels, `(N)`.
+        seen: Whether the network was trained on these labels. Its confidence then says nothing,
+            and its predictions count as nearly certain.
+        seed: Random seed; the noise is estimated from 30,000 samples if there are more.
     """
     table, codes = admit_logits(logits, given)
     size, generator = table.shape[0], np.random.default_rng(seed)
@@ -208,13 +208,13 @@ def audit_logits(
     temperature, prior = start, squares.prior
     # With few samples for each entry the likelihood favours temperatures that are too low.
     if len(chosen) < _PER_ENTRY * samples.classes**2:
-        away, middle = NORMAL_95 * squares.temperature_error, math.log(squares.temperature)
-        temperature = math.exp(min(max(math.log(start), middle - away), middle + away))
+        margin, centre = NORMAL_95 * squares.temperature_error, math.log(squares.temperature)
+        temperature = math.exp(min(max(math.log(start), centre - margin), centre + margin))
     plain = samples.fit(temperature, prior=prior)
     model, shared, hidden, trust = plain, 0.0, 0.0, 1.0
-    if not seen:  # what a network has learned by heart it is sure of, right or wrong
+    if not seen:  # a network is confident of labels that it has memorised, right or wrong
         model = correct_by_anchors(samples, plain)
-        # By the plain model: noise that the network has learned would pass for shared doubts.
+        # By the plain model: noise that the network has learned would look like shared doubts.
         score = suspect(samples.logits, samples.given, plain).score
         shared, trust = share_of_doubts(samples, score), trust_in_model(samples)
         hidden = _hidden(samples, plain)
@@ -251,9 +251,9 @@ def audit_logits(
 
 
 def _hidden(samples: Groups, model: NoiseModel) -> float:
-    """What the share of wrong labels would be if the surest samples were beyond doubt."""
-    read = correct_by_anchors(samples, model, by_chance=_COULD_BE).noise_rate
-    return max(rate_at(samples, min(anchor_temperature(samples), model.temperature)), read)
+    """The share of wrong labels if the most confident predictions were beyond doubt."""
+    corrected = correct_by_anchors(samples, model, by_chance=_BY_CHANCE).noise_rate
+    return max(rate_at(samples, min(anchor_temperature(samples), model.temperature)), corrected)
 
 
 def _rate(
@@ -265,11 +265,11 @@ def _rate(
     hidden: float,
     others: Sequence[float],
 ) -> Estimate:
-    """The share of wrong labels, and what it may be if doubts are read in another way.
+    """The share of wrong labels, in an interval of what the network's doubts may mean.
 
-    At the one end they are all the network's own; at the other twice as many are shared, or none of
-    them is about the samples that it is surest of, as in `hidden`. `others` are further estimates,
-    `spread` is how far chance and misfit move them; `differing` labels are not predicted.
+    At its low end all doubts are the network's own. At its high end annotators share twice as many,
+    or the most confident predictions are beyond doubt, as in `hidden`. `others` are further
+    estimates, `spread` their error, and `differing` the share of labels that are not predicted.
     """
     size, rate = len(score), float(score.mean(dtype=np.float64))
     own = (rate - shared * differing) / (1 - shared)
@@ -286,10 +286,10 @@ def _rate(
 def _intervals(
     squares: LeastSquares, transition: NDArray[np.float64], plain: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The 95% intervals of the matrix, by least squares, wide enough for what is reported.
+    """The 95% intervals of the matrix by least squares, widened to contain the reported one.
 
-    `plain` is the matrix if no doubts are shared and no noise was learned. What the reported one
-    differs by from it may be wrong by as much.
+    `plain` is the matrix if no doubts are shared and no noise was learned. Its difference from the
+    reported one counts as a standard error.
     """
     spread = np.sqrt(squares.variance + (transition - plain) ** 2)
     low, high = matrix_interval(squares.transition, spread, squares.worth)
@@ -297,7 +297,7 @@ def _intervals(
 
 
 _ENOUGH = 30
-"""Samples that a run held out from which on they say something about all."""
+"""Fewest held-out samples of a run that say something about all samples."""
 
 
 def conclude(
@@ -308,7 +308,7 @@ def conclude(
     method: Mapping[str, Any],
     options: Mapping[str, Any] | None = None,
 ) -> Audit:
-    """Audit the labels of a dataset by what networks say about its samples.
+    """Audit the labels of a dataset by predictions of its samples.
 
     `data` is where it was read from, `method` how the predictions were made, and `options` what is
     needed to read it again; see `Audit`.
@@ -329,11 +329,10 @@ def conclude(
 
 
 def _with_unseen(findings: Findings, predictions: Predictions) -> Findings:
-    """The share of wrong labels with what the samples say that the network has not seen.
+    """The findings, with the noise rate corrected by the samples that the run held out.
 
-    A network is sure of what it was trained on, so that all it never learned passes for wrong
-    labels. The samples that the run held out say how far to trust it; the fewer, the wider the
-    interval.
+    A network is confident of its training samples, so whatever it failed to learn looks like a
+    wrong label. Held-out samples show how far to trust it; the fewer, the wider the interval.
     """
     unseen = predictions.unseen
     if unseen is None or int(unseen.sum()) < _ENOUGH:

@@ -1,4 +1,4 @@
-"""Predictions of someone else's model: read, checked, and matched with the labels."""
+"""Predictions of any model: read, checked, and matched with the labels."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from labelproof.training.examples import choose_examples
 from labelproof.training.trained_network import TrainedNetwork
 
 CACHED = 1 << 19
-"""Numbers that are worked on at a time: they stay in the cache of one core."""
+"""Numbers processed at a time: they fit into the cache of one core."""
 _SUM_TOLERANCE = 0.01
-"""How far from 1 a row may sum up: half precision loses as much over a thousand classes."""
+"""How far a row's sum may be from 1: half precision loses as much over a thousand classes."""
 _SMALLEST = 1e-12
-"""Smaller probabilities count as this one: a model that says 0 would rule a class out for ever."""
+"""Smaller probabilities are raised to this: a probability of 0 would rule a class out."""
 
 PredictionSource: TypeAlias = ArrayLike | pd.DataFrame | str | os.PathLike[str]
 """An array `(N, C)`, a DataFrame with a column for each class, or the path of a file."""
@@ -46,13 +46,13 @@ class LogProbabilities(NamedTuple):
 
 
 Table: TypeAlias = NDArray[np.floating] | LogProbabilities
-"""Numbers for each sample and class, which may be read part by part."""
+"""Numbers `(N, C)`, which may be read part by part."""
 
 
 def read_part(
     table: Table, rows: slice | NDArray[np.int64], out: NDArray[np.float32] | None = None
 ) -> NDArray[np.float32]:
-    """A copy of some rows; of a mapped file nothing else stays in memory.
+    """A float32 copy of some rows; nothing else of a mapped file stays in memory.
 
     >>> read_part(LogProbabilities(np.array([[1.0, 0.0]])), slice(1)).round(1)
     array([[  0. , -27.6]], dtype=float32)
@@ -60,9 +60,9 @@ def read_part(
     source = table.probabilities if isinstance(table, LogProbabilities) else table
     chosen = source[rows]
     part = np.empty(chosen.shape, np.float32) if out is None else out
-    with np.errstate(over="ignore"):  # what is too far below for float32 is ruled out
+    with np.errstate(over="ignore"):  # below the range of float32, a logit becomes -inf
         np.copyto(part, chosen, casting="unsafe")
-    # Pages of a file count as memory of the process until they are given back.
+    # Pages of a mapped file count as memory of the process until they are released.
     pages = source.base if isinstance(source, np.memmap) and source.mode == "r" else None
     if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         pages.madvise(mmap.MADV_DONTNEED)
@@ -72,25 +72,25 @@ def read_part(
 
 
 def read_parts(table: Table, numbers: int) -> Iterator[tuple[slice, NDArray[np.float32]]]:
-    """All rows, part by part, each of about so many numbers; the next takes the place of one."""
+    """All rows, in parts of about so many numbers; each part overwrites the one before."""
     samples, classes = table.shape
     step = max(numbers // classes, 1)
     # Fresh memory for each part would take as long as the copy itself.
     part = np.empty((min(step, samples), classes), np.float32)
-    for begin in range(0, samples, step):
-        rows = slice(begin, min(begin + step, samples))
-        yield rows, read_part(table, rows, part[: rows.stop - begin])
+    for start in range(0, samples, step):
+        rows = slice(start, min(start + step, samples))
+        yield rows, read_part(table, rows, part[: rows.stop - start])
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """What networks say about samples.
+    """The predictions of samples.
 
     Attributes:
         logits: `(N, C)`, float32.
-        index: Each sample's place in the training split, `(N)`, rising.
-        given: The labels as they came, `(N)`.
-        unseen: Of a network that was trained on these samples, those that it was not, `(N)`.
+        index: Each sample's index in the training split, `(N)`, rising.
+        given: The given labels, `(N)`.
+        unseen: Which samples a run has held out, `(N)`; `None` if all were predicted out of sample.
     """
 
     logits: NDArray[np.float32]
@@ -181,8 +181,8 @@ def read_probabilities(path: str | os.PathLike[str]) -> NDArray[np.floating]:
     try:
         return np.lib.format.open_memmap(path, mode="r")
     except (ValueError, EOFError) as error:
-        said = f"{path}: expected an array of numbers in a .npy file: {error}"
-        raise ValueError(readable(said)) from None
+        message = f"{path}: expected an array of numbers in a .npy file: {error}"
+        raise ValueError(readable(message)) from None
 
 
 def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
@@ -225,7 +225,7 @@ def _read_predictions(
 
 
 def _named_or_array(table: Any) -> Any:
-    """A DataFrame whose columns have names; of one with the columns 0, 1, 2, ... the array."""
+    """A DataFrame with named columns; one with the columns 0, 1, 2, ... becomes an array."""
     columns = list(getattr(table, "columns", ()))
     if columns == list(range(len(columns))):
         return table.to_numpy() if columns else table
@@ -281,26 +281,26 @@ def _choose_columns(table: pd.DataFrame, names: Sequence[str], what: str) -> NDA
             f"{what}: expected a column for each class, got none for {few(missing)}; the columns "
             f"are {few(list(table.columns), shown=8)}"
         )
-    # A cell that is no number becomes NaN, which is refused as such.
+    # A cell that is not a number becomes NaN, which is refused later.
     return table[columns].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=np.float64)
 
 
 def _match_rows(
-    found: Sequence[str], labels: Dataset | ArrayLike, data: str | os.PathLike[str], column: str
+    row_ids: Sequence[str], labels: Dataset | ArrayLike, data: str | os.PathLike[str], column: str
 ) -> NDArray[np.int64]:
-    """The row of each sample by its id, which is the same on both sides."""
+    """The row of each sample, which has the same id."""
     path, place, ids = table_of(labels, data), readable(str(data)), name_samples(labels, data)
     if path is not None:
         table = read_table(path, text=[column], on_error="skip")
         if column in table:
             known = dict(zip(row_names(table), as_text(table[column]), strict=True))
             ids = [known[name] for name in ids]
-    rows, samples = pd.Index(found, dtype=object), pd.Index(ids, dtype=object)
+    rows, samples = pd.Index(row_ids, dtype=object), pd.Index(ids, dtype=object)
     for where, index in {"the probabilities": rows, place: samples}.items():
-        again = index[index.duplicated()].unique()
-        if len(again):
+        repeated = index[index.duplicated()].unique()
+        if len(repeated):
             raise ValueError(
-                f"id: expected each {column!r} once in {where}, got {few(list(again))} again"
+                f"id: expected each {column!r} once in {where}, got {few(list(repeated))} again"
             )
     order = rows.get_indexer(samples)
     if (order < 0).any():
@@ -327,7 +327,7 @@ def _admit_array(table: ArrayLike, what: str) -> NDArray[Any]:
 def _check_probabilities(table: NDArray[Any]) -> None:
     decided, ones = True, np.ones(table.shape[1], np.float32)
     for rows, chunk in read_parts(table, CACHED):
-        with np.errstate(over="ignore"):  # a sum of infinity is refused as any other
+        with np.errstate(over="ignore"):  # an infinite sum is refused below
             sums = chunk @ ones
         wrong = np.flatnonzero(~(np.abs(sums - 1) <= _SUM_TOLERANCE))  # NaN is not less
         if len(wrong) or not chunk.min() >= 0:
@@ -356,7 +356,7 @@ def admit_logits(
 ) -> tuple[Table, NDArray[np.int64]]:
     """Return logits `(N, C)` and the column of each label, as `match_predictions` finds it.
 
-    A file that is mapped is read part by part and not copied. Minus infinity rules a class out.
+    A mapped file is read part by part and not copied. Minus infinity rules a class out.
     """
     if isinstance(logits, LogProbabilities):
         return logits, _check_labels(_admit_labels(given), logits, "logits")
@@ -385,7 +385,7 @@ def _admit_labels(labels: ArrayLike, place: str = "labels") -> NDArray[Any]:
     numbers = column.dtype.kind in "iufb"
     column = column.astype(float) if numbers else as_text(column)
     wrong = column.isna() | (column == "")
-    if numbers:  # past 2**53 a float has other neighbours than whole numbers
+    if numbers:  # above 2**53, floats skip whole numbers
         wrong |= (column % 1 != 0) | (column.abs() > 2**53)
     if wrong.any():
         first = int(wrong.to_numpy().argmax())
@@ -414,11 +414,11 @@ def predict_trained(
 ) -> Predictions:
     """Predict a run's own training samples, and those it held out.
 
-    It has seen most of their labels. A network that was trained with a robust loss has not
-    memorised the wrong ones; where it has, they pass for right, which cross-validation rules out.
+    The network has seen most of their labels. With a robust loss it has not memorised the wrong
+    ones; any that it has look right, which cross-validation rules out.
 
-    The noise of the run's configuration is put on the labels again; `human` is the file of human
-    labels, for noise such as `human:worse`.
+    The noise of the run's configuration is applied to the labels again; `human` is the file of
+    human labels, for noise such as `human:worse`.
     """
     if dataset.class_names != run.description.class_names:
         changed = sorted({*dataset.class_names} ^ {*run.description.class_names})

@@ -1,9 +1,9 @@
-"""The samples of an audit: what each is called, how it looks, and which others are like it.
+"""The samples of an audit: their images or cells, near duplicates and outliers.
 
 Rows are compared by their standardised features. A near duplicate is far closer to another sample
-than is usual, an outlier far from its ten nearest. Images are near duplicates by small copies, and
-outliers by statistics such as brightness, contrast and sharpness: garbage is rarely alone, so each
-is compared with some hundred others, among which garbage is rare.
+than is usual, an outlier far from its ten nearest neighbours. Images are compared as thumbnails to
+find near duplicates, and by statistics such as brightness, contrast and sharpness to find outliers:
+broken images often come in numbers, so each is compared with 400 others, among which few are.
 """
 
 from __future__ import annotations
@@ -37,16 +37,15 @@ from labelproof.data.notices import DataWarning, few
 from labelproof.data.table import as_text, read_table, row_names
 
 _EXACT = 64
-"""Sides up to which an image is kept exactly; larger ones are photos."""
+"""Longest side of an image that is written without loss, as PNG; larger ones become JPEG."""
 
 
 class Samples:
-    """The samples of an audit, read from the data when they are asked for.
+    """The samples of an audit, read from the data on demand.
 
     Args:
-        audit: Whose samples.
-        dataset: The data, read again; `None` if they cannot be read, so that samples have names and
-            nothing to look at.
+        audit: The audit.
+        dataset: The data, read again; `None` if they cannot be read: samples then have names only.
     """
 
     def __init__(self, audit: Audit, dataset: Dataset | None):
@@ -56,7 +55,7 @@ class Samples:
 
     @property
     def kind(self) -> str:
-        """`"images"`, `"rows"`, or `"unknown"` where there is nothing to look at."""
+        """`"images"`, `"rows"`, or `"unknown"` if there is nothing to show."""
         return self.audit.kind if self.dataset is not None else "unknown"
 
     def picture(self, place: int, *, side: int) -> tuple[bytes, str]:
@@ -82,7 +81,7 @@ class Samples:
         return stream.getvalue(), "image/jpeg"
 
     def cells(self, place: int) -> list[tuple[str, str]]:
-        """A row's columns and what is written in them; nothing where the row has vanished."""
+        """The columns of a row and their text; empty if the row has vanished."""
         if self.audit.index[place] < 0:
             return []
         if len(self._cells):
@@ -99,14 +98,11 @@ class Samples:
 
 
 def read_cells(labels: Any, data: str | os.PathLike[str]) -> pd.DataFrame:
-    """The cells of a dataset's table as they are written; its index names each row.
-
-    It is empty where the data are no table.
-    """
+    """The cells of a dataset's table as text, indexed by row name; empty if it is no table."""
     if (table := table_of(labels, data)) is None:
         return pd.DataFrame()
     with warnings.catch_warnings():
-        # Whoever read the data before has been told about them.
+        # The warnings were shown when the data were read first.
         warnings.simplefilter("ignore", DataWarning)
         columns = read_table(table, on_error="skip").columns
         cells = read_table(table, text=columns, on_error="skip")
@@ -115,7 +111,7 @@ def read_cells(labels: Any, data: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def mark_rows(cells: pd.DataFrame, places: Sequence[str]) -> NDArray[np.uint32] | None:
-    """A checksum of each row, by which it is known again after the table was sorted."""
+    """A checksum of each row, to notice that its line holds another row, as after sorting."""
     if cells.empty:
         return None
     marks = hash_pandas_object(cells, index=False)  # pyright: ignore[reportCallIssue]
@@ -123,23 +119,23 @@ def mark_rows(cells: pd.DataFrame, places: Sequence[str]) -> NDArray[np.uint32] 
 
 
 def open_samples(audit: Audit) -> Samples:
-    """Read an audit's data again, to show them; refuse other data than it was made from."""
+    """Read an audit's data again, to show them; refuse data with other classes or samples."""
     if audit.kind == "unknown":
         return Samples(audit, None)
     dataset = Reading.of(audit.options).load(
         audit.data,
         on_error="later",
-        # Nothing is learned from what someone else's model has predicted already.
+        # With given predictions nothing is trained, so no features are needed.
         features=audit.method.get("predictions") != "given",
     )
     _check_classes(audit, dataset)
-    return Samples(_found_again(audit, dataset), dataset)
+    return Samples(_locate(audit, dataset), dataset)
 
 
 def _check_classes(audit: Audit, dataset: Dataset) -> None:
     if audit.class_names == dataset.class_names:
         return
-    # Someone else's model may know of more classes, in an order of its own.
+    # The model behind given predictions may have more classes, in another order.
     given = audit.method.get("predictions") == "given"
     if not given or not {*dataset.class_names} <= {*audit.class_names}:
         changed = sorted({*dataset.class_names} ^ {*audit.class_names})
@@ -149,11 +145,11 @@ def _check_classes(audit: Audit, dataset: Dataset) -> None:
         )
 
 
-def _found_again(audit: Audit, dataset: Dataset) -> Audit:
-    """The audit with each sample's place in data that may have lost or gained some since.
+def _locate(audit: Audit, dataset: Dataset) -> Audit:
+    """The audit with each sample's index in data that may have changed since.
 
-    One that has vanished is at -1: it is listed, and cannot be looked at. So is one whose label is
-    another by now: a row is known by its line, and may be another row.
+    A sample that has vanished gets -1: it is listed, but cannot be shown. So does one whose label
+    has changed: rows are identified by line, and the line may hold another row.
     """
     names = sample_names(dataset.train, audit.data)
     places = {name: place for place, name in enumerate(names)}
@@ -171,30 +167,30 @@ def _found_again(audit: Audit, dataset: Dataset) -> Audit:
 
 
 _MOST = 20_000
-"""Samples that are compared, each with all others."""
+"""Most samples that are compared, each with all others."""
 _DECODED = 3_000
-"""Images that are decoded for it, where they are not in memory."""
+"""Most images that are decoded for it, if they are not in memory."""
 _FEWEST = 50
 _NEIGHBOURS = 10
 _FAR = 4.0
-"""An outlier is so many robust standard deviations further from its neighbours than usual."""
+"""Robust standard deviations by which an outlier is farther from its neighbours than usual."""
 _LEAST = 0.4
-"""And its distance is larger by this at least, in logarithm, where all are alike."""
+"""Least such difference, in the logarithm of the distance, in case all samples are alike."""
 _CLIPPED = 4.0
-"""Standard deviations at which a feature counts as far out: an indicator that is 1 in two rows of a
+"""Standard deviations to which features are clipped: an indicator that is 1 in two rows of a
 thousand would decide alone."""
 _SIDE = 32
-"""Of the images of which statistics are taken; near duplicates are alike at a quarter of it."""
+"""Side of the images that statistics are computed on; thumbnails have a quarter of it."""
 _OTHERS = 400
-"""Samples that each is compared with where outliers may be many of a kind."""
+"""Number of images that each is compared with to find outliers, which may be many of a kind."""
 _CHUNK = 500
 
 
 class Features(NamedTuple):
-    """What samples are compared by.
+    """The features that samples are compared by.
 
     Near duplicates are found by `copies`: one is closer to another sample than the share `near` of
-    the usual distance. Outliers are found by `kinds` or, where these are `None`, by the same.
+    the median distance. Outliers are found by `kinds` or, if `None`, also by `copies`.
     """
 
     copies: NDArray[np.float32]
@@ -203,14 +199,14 @@ class Features(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """For each sample the one that it nearly repeats, or -1, and whether it is an outlier."""
+    """The sample that each one nearly repeats, or -1, and whether it is an outlier."""
 
     duplicate_of: NDArray[np.int64]
     outlier: NDArray[np.bool_]
 
 
 def features_of(split: Split, index: NDArray[np.int64]) -> Features | None:
-    """What samples are compared by; `None` where there are too many or too few.
+    """The features to compare samples by; `None` if there are too many samples or too few.
 
     >>> split = Split(np.eye(60, dtype=np.float32), np.zeros(60, np.int64))
     >>> features_of(split, np.arange(50)).copies.shape
@@ -225,11 +221,11 @@ def features_of(split: Split, index: NDArray[np.int64]) -> Features | None:
         return None
     places = np.split(index, range(_CHUNK, len(index), _CHUNK))
     try:
-        looks = [_look([split.images[place] for place in part.tolist()]) for part in places]
+        summaries = [_summary([split.images[place] for place in part.tolist()]) for part in places]
     except (UnreadableImageError, ValueError):
         return None
-    small, statistics = (np.concatenate(part) for part in zip(*looks, strict=True))
-    # Statistics depend on one another: directions in which images hardly differ count as much.
+    small, statistics = (np.concatenate(part) for part in zip(*summaries, strict=True))
+    # Statistics are correlated: whitening gives every direction the same weight.
     axes, lengths, _ = np.linalg.svd(_standardized(statistics), full_matrices=False)
     kinds = axes[:, lengths > 0.05 * lengths[0]] * len(index) ** 0.5
     return Features(small, near=0.25, kinds=kinds)
@@ -240,8 +236,8 @@ def _standardized(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.clip(scaled, -_CLIPPED, _CLIPPED)
 
 
-def _look(images: Sequence[NDArray[Any]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Small copies of equal brightness and contrast, `(N, F)`, and statistics, `(N, G)`."""
+def _summary(images: Sequence[NDArray[Any]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Thumbnails of equal brightness and contrast, `(N, F)`, and statistics, `(N, G)`."""
     pool = torch.nn.functional.adaptive_avg_pool2d
     pixels = torch.stack([pool(torch.from_numpy(image).float() / 255, _SIDE) for image in images])
     small = pool(pixels, _SIDE // 4).flatten(1)
@@ -262,7 +258,7 @@ def _look(images: Sequence[NDArray[Any]]) -> tuple[NDArray[np.float32], NDArray[
 def find_neighbours(features: Features) -> Neighbours:
     """Near duplicates and outliers by exact nearest neighbours.
 
-    Nothing is a near duplicate where most samples have an equal one: features are then too coarse.
+    There are no near duplicates if most samples have an equal one: features are then too coarse.
 
     Example:
         >>> rows = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
@@ -271,7 +267,7 @@ def find_neighbours(features: Features) -> Neighbours:
         >>> np.flatnonzero(found.duplicate_of >= 0), np.flatnonzero(found.outlier)
         (array([3, 7]), array([9]))
     """
-    # Not above: every command would wait a second for it.
+    # Imported here, since it takes a second, for which every command would wait.
     from sklearn.neighbors import NearestNeighbors
 
     copies, share, kinds = features
@@ -282,7 +278,7 @@ def find_neighbours(features: Features) -> Neighbours:
         others = kinds[np.linspace(0, len(kinds) - 1, min(_OTHERS, len(kinds))).astype(np.int64)]
         search = NearestNeighbors(n_neighbors=max(len(others) // 20, 1)).fit(others)
         distances, _ = search.kneighbors(kinds)
-    # By their logarithm, since distances are skewed; copies would make them 0.
+    # In the logarithm, since distances are skewed; those of copies may be 0.
     far = np.log(np.maximum(distances.mean(axis=1), 1e-12))
     above = far - np.median(far)
     deviation = 1.4826 * np.median(np.abs(above))
@@ -294,7 +290,7 @@ def find_neighbours(features: Features) -> Neighbours:
 def copies_of(split: Split) -> NDArray[np.int64]:
     """A number for each image, the same for exact copies of one another; -1 for all others.
 
-    Equal rows are no copies here: two people may have the same few features.
+    Equal rows do not count as copies: two people may have the same few features.
     """
     numbers = np.full(len(split), -1)
     if split.tabular:
