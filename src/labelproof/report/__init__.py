@@ -1,1 +1,1 @@
-"""Pictures and pages, made from records alone."""
+"""Figures, tables and pages from records and audits."""

@@ -28,29 +28,29 @@ from labelproof.report.typical import Typical
 NUMBERED_CLASSES = 20
 """Classes up to which a matrix is shown with a number in each cell."""
 INTERVAL_CLASSES = 10
-"""Classes up to which the intervals stand in the cells too."""
+"""Classes up to which its cells show intervals too."""
 CLUSTERED_CLASSES = 30
-"""Classes from which on a matrix is ordered by clusters."""
+"""Classes up to which a matrix is not ordered by clusters."""
 DRAWN_CLASSES = 100
-"""Classes of the largest matrix that is drawn: those with most suspects."""
+"""Most classes of a matrix that is drawn: those with the most suspects."""
 _SCRIPTS = ("audit_samples.js", "audit_cards.js", "audit.js")
 _LISTED = 20
-"""Near duplicates and outliers that the page lists."""
+"""Most near duplicates, and most outliers, that the page lists."""
 
 ENOUGH = 200
-"""Where there are fewer suspects, the next most suspicious samples fill the list up to so many."""
+"""Fewest samples that the page lists: the next most suspicious ones follow the suspects."""
 MOST = 30_000
-"""Samples that the page lists at most; the file of suspects has all."""
+"""Most suspects that the page lists; the file of suspects has all."""
 EACH_PAIR = 3
-"""Suspects of each pair of classes that are seen before any more of another pair."""
+"""Suspects of each pair of classes that are shown before the rest."""
 SHOWN_COLUMNS = 100
 SHOWN_CHARACTERS = 200
 _FEW = 300
 _SIDES = (320, 160)
-"""Pixels of a photo's longer side, where there are few and where there are many."""
+"""Pixels of a photo's longer side, for up to `_FEW` samples and for more."""
 
 Look = str | tuple[Sequence[str], Sequence[int]] | None
-"""An image as a data address, a row's cells and which are unusual, or `None` if it has vanished."""
+"""An image as a data URL, a row's cells and which are unusual, or `None` if it has vanished."""
 
 
 def write_audit_page(
@@ -81,13 +81,13 @@ def write_audit_page(
     listed = list_samples(audit)
     typical = Typical(samples) if samples.kind == "rows" else None
     looks = look_at(samples, listed, limit_bytes=limit_bytes, typical=typical)
-    gone = {number for number, look in looks.items() if look is None}
+    vanished = {number for number, look in looks.items() if look is None}
     return write_page(
         path,
         "audit.html",
         looks=as_json(looks),
-        seen=sum(number < listed.suspects for number in looks.keys() - gone),
-        vanished=len(gone),
+        seen=sum(number < listed.suspects for number in looks.keys() - vanished),
+        vanished=len(vanished),
         **_finding(path, audit),
         **_matrices(audit),
         **_alike(audit),
@@ -105,7 +105,7 @@ def _finding(path: Path, audit: Audit) -> dict[str, object]:
         "readable": readable,
         "remark": words.remark,
         "title": f"{readable(audit.name)}: which labels are wrong",
-        # Where little was learned that comes first: the figures below are not to be believed.
+        # A caution comes first: if little was learned, the figures below are unreliable.
         "finding": caution or found,
         "doubtful": found if caution else "",
         "commands": words.commands(audit, path.parent),
@@ -116,7 +116,7 @@ def _finding(path: Path, audit: Audit) -> dict[str, object]:
 
 
 def _alike(audit: Audit) -> dict[str, object]:
-    """Names of near duplicates, those with different labels first, and of outliers."""
+    """Near duplicates, those with different labels first, and outliers, by name and label."""
     if audit.duplicate_of is None or audit.outlier is None:
         return {"duplicates": [], "outliers": [], "alike": (0, 0)}
     names, given, others = audit.samples, audit.findings.given, audit.duplicate_of
@@ -144,7 +144,7 @@ def _matrices(audit: Audit) -> dict[str, object]:
     return {
         "names": names,
         "short_names": longest <= 3,
-        # As wide as the longest name, within reason; the whole name appears over it.
+        # As wide as the longest name, within limits; hovering shows the whole name.
         "head_width": round(min(1.2 + 0.55 * longest, 9), 2),
         "pairs": pairs,
         "confused_most": words.confused_most(pairs, names),
@@ -167,7 +167,7 @@ def _matrices(audit: Audit) -> dict[str, object]:
 
 
 def _order(findings: Findings, off: NDArray[np.int64]) -> list[int]:
-    """The classes of a large matrix, those that are confused with one another side by side."""
+    """The classes of a large matrix, ordered so that confused ones are neighbours."""
     most = np.argsort(-(off.sum(axis=0) + off.sum(axis=1)), kind="stable")[:DRAWN_CLASSES]
     order = np.sort(most)
     if findings.num_classes > CLUSTERED_CLASSES:
@@ -175,10 +175,10 @@ def _order(findings: Findings, off: NDArray[np.int64]) -> list[int]:
         from scipy.spatial.distance import squareform
 
         shares = findings.transition[np.ix_(order, order)]
-        # From 0 to 1; the root, so that rare confusions bring classes together too.
-        apart = 1 - np.sqrt(np.clip((shares + shares.T) / 2, 0, 1))
-        np.fill_diagonal(apart, 0)
-        tree = linkage(squareform(apart, checks=False), "average", optimal_ordering=True)
+        # From 0 to 1; the root, so that rare confusions matter too.
+        distances = 1 - np.sqrt(np.clip((shares + shares.T) / 2, 0, 1))
+        np.fill_diagonal(distances, 0)
+        tree = linkage(squareform(distances, checks=False), "average", optimal_ordering=True)
         order = order[leaves_list(tree)]
     return order.tolist()
 
@@ -188,8 +188,8 @@ class Listed:
     """The samples of the gallery.
 
     Attributes:
-        places: Which of the audit's samples, the most suspicious first.
-        suspects: How many of them are suspects; the others follow.
+        places: Their positions among the audit's samples, the most suspicious first.
+        suspects: Number of suspects among them; the others follow.
     """
 
     places: NDArray[np.int64]
@@ -197,15 +197,15 @@ class Listed:
 
 
 def list_samples(audit: Audit) -> Listed:
-    """The suspects, and if there are few, the next samples too."""
+    """The suspects and, if there are few, the next most suspicious samples."""
     suspects = min(len(audit.findings.suspects), MOST)
     return Listed(audit.findings.order[: max(suspects, ENOUGH)], suspects)
 
 
 def seen_first(findings: Findings, listed: Listed) -> list[int]:
-    """The order in which samples are made visible until the room is spent, as places in the list.
+    """The order in which listed samples are rendered until the page is full, as indices.
 
-    The highest scores come first, but before all others some of each pair of classes.
+    The highest scores come first, but some of each pair of classes before all others.
     """
     pairs = (findings.given * findings.num_classes + findings.suggested)[listed.places]
     late = pd.Series(pairs).groupby(pairs).cumcount().to_numpy() >= EACH_PAIR
@@ -216,7 +216,7 @@ def seen_first(findings: Findings, listed: Listed) -> list[int]:
 def look_at(
     samples: Samples, listed: Listed, *, limit_bytes: int, typical: Typical | None = None
 ) -> dict[int, Look]:
-    """Render as many of the listed samples as fit into the page, by their place in the list."""
+    """Render as many of the listed samples as fit into the page, by their index in the list."""
     order = seen_first(samples.audit.findings, listed)
     if samples.kind == "images":
         side = _SIDES[len(order) > _FEW]
@@ -226,10 +226,10 @@ def look_at(
     else:
         return {}
     kept: dict[int, Look] = {}
-    left = limit_bytes
+    remaining = limit_bytes
     for number, look in zip(order, looks, strict=False):
-        left -= len(as_json({str(number): look}).encode())
-        if left < 0:
+        remaining -= len(as_json({str(number): look}).encode())
+        if remaining < 0:
             break
         kept[number] = look
     return dict(sorted(kept.items()))
@@ -243,7 +243,7 @@ def as_json(value: object) -> Markup:
         ["\u003c/script\u003e","a \u0026 b"]
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    # Line ends that scripts once took for their own, and half characters that no file can hold.
+    # Also line separators, which end a line in old JavaScript, and surrogates, which are not UTF-8.
     escaped = re.sub(
         "[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text
     )
@@ -275,8 +275,8 @@ def _gallery(
     audit: Audit, samples: Samples, listed: Listed, typical: Typical | None
 ) -> dict[str, object]:
     findings, places = audit.findings, listed.places
-    there = [place for place in places.tolist() if samples.audit.index[place] >= 0]
-    cells = samples.cells(there[0]) if there and samples.kind == "rows" else []
+    present = [place for place in places.tolist() if samples.audit.index[place] >= 0]
+    cells = samples.cells(present[0]) if present and samples.kind == "rows" else []
     columns = [_shortened(column) for column, _ in cells[:SHOWN_COLUMNS]]
     classes = range(findings.num_classes)
     data = {

@@ -52,7 +52,7 @@ def confusion_counts(findings: Findings) -> NDArray[np.int64]:
 
 def confusions(findings: Findings, counts: NDArray[np.int64]) -> list[Pair]:
     """The most frequent confusions, with an estimate of at least one label."""
-    # What the classes really are is not known; the suggested labels are the best guess there is.
+    # The true classes are not known; suggested labels are the best estimate.
     sizes = np.bincount(findings.suggested, minlength=findings.num_classes)
     about = findings.transition * sizes[:, None]
     np.fill_diagonal(about, 0)
@@ -73,24 +73,24 @@ def confusions(findings: Findings, counts: NDArray[np.int64]) -> list[Pair]:
 
 
 def share(findings: Findings, true: int, given: int, *, of: int = 1) -> Estimate:
-    """The share of a class that is given a label, or how many of its samples, with its interval."""
+    """The share of a true class with a given label, times `of`, with its interval."""
     matrices = findings.transition, findings.transition_low, findings.transition_high
     return Estimate(*(of * float(matrix[true, given]) for matrix in matrices))
 
 
 _MISSED = 0.1
-"""A class that is predicted for fewer samples than this share of its labels was not learned."""
+"""A class with fewer predictions than this share of its labels was not learned."""
 
 _LONG = 40
-"""Characters up to which a name is said in full: a sentence has to stay one."""
+"""Characters to which a class name is cut in a sentence."""
 
 
 def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> str:
-    """How many labels are wrong, of how many, how sure that is, and how many are flagged.
+    """How many labels are wrong, with an interval, and how many are flagged.
 
-    Where the network has `seen` the labels, a suspect is a label that it would give another class,
-    and no more is known. Where so few are `agreed` with that `remark` warns, suspects are not said
-    to be wrong: many of them may be samples that are hard to learn.
+    If the network has `seen` the labels, all that is known of a suspect is that the network
+    predicts another class. If the share `agreed` is so small that `remark` warns, suspects are not
+    called wrong: many of them may be samples that are hard to learn.
 
     Example:
         >>> matrix = np.array([[0.9, 0.1], [0.3, 0.7]])
@@ -117,23 +117,23 @@ def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:
         'The most frequent confusion: cat labelled dog, about 120.'
     """
     short = [name if len(name) <= _LONG else f"{name[: _LONG - 1]}…" for name in names]
-    said = [
+    phrases = [
         f"{short[pair.true]} labelled {short[pair.given]}, about {pair.about.value:,.0f}"
         for pair in pairs[:3]
     ]
-    if not said:
+    if not phrases:
         return ""
-    what = "confusion" if len(said) == 1 else "confusions"
-    return f"The most frequent {what}: {'; '.join(said)}."
+    what = "confusion" if len(phrases) == 1 else "confusions"
+    return f"The most frequent {what}: {'; '.join(phrases)}."
 
 
 def remark(part: str, audit: Audit) -> str:
-    """What there is to say of an audit, or nothing; the words are in `audit_words.txt`.
+    """A remark on an audit, which may be empty; the text is in `audit_words.txt`.
 
     Args:
-        part: `"how"` its labels were judged, `"agreement"`: which share of them is predicted,
-            `"caution"` where too little was learned, `"hardly_judged"` of small classes,
-            `"after_review"` of reviewed labels, or `"limits"`: what the interval does not cover.
+        part: `"how"` its labels were judged, `"agreement"`: the share of them that is predicted,
+            `"caution"` if too little was learned, `"hardly_judged"` on small classes,
+            `"after_review"` on reviewed labels, or `"limits"`: what the interval does not cover.
         audit: The audit.
     """
     labelled = audit.findings.labelled
@@ -149,15 +149,15 @@ def remark(part: str, audit: Audit) -> str:
         fewest=FEWEST,
         small=[f"{name} ({number:,})" for name, _, number in classes if 0 < number < FEWEST],
         missed=[
-            f"{name} ({said:,} predicted, {number:,} labelled)"
-            for name, said, number in classes
-            if number >= FEWEST and said < _MISSED * number
+            f"{name} ({guesses:,} predicted, {number:,} labelled)"
+            for name, guesses, number in classes
+            if number >= FEWEST and guesses < _MISSED * number
         ],
     )
 
 
 def commands(audit: Audit, folder: Path) -> Sequence[tuple[str, str]]:
-    """The next steps for an audit kept in a folder: for each, the reason and the command."""
+    """The next steps for an audit in a folder: for each, the reason and the command."""
     review, export = ["labelproof", "review", str(folder)], export_name(audit)
     what = "suspects" if len(audit.findings.suspects) else "most suspicious samples"
     steps = [
@@ -172,7 +172,7 @@ def commands(audit: Audit, folder: Path) -> Sequence[tuple[str, str]]:
 
 
 def export_name(audit: Audit) -> str:
-    """What the outcome of a review is to be called: not as that of the review before it."""
+    """The file name for the reviewed labels, other than that of the review before."""
     before = Path(audit.options.get("labels") or "").name
     match = re.fullmatch(r"reviewed(?:-(\d+))?\.csv", before)
     return "reviewed.csv" if match is None else f"reviewed-{int(match[1] or 1) + 1}.csv"

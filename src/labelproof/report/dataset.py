@@ -13,14 +13,14 @@ from labelproof.noise.sampling import NoisyLabels
 from labelproof.report.page import heat_picture, picture, render_words, write_page
 
 SHOWN_CLASSES = 10
-"""Classes of which images are shown; of more, some are drawn."""
+"""Most classes of which images are shown, drawn at random."""
 COLUMNS = 10
-"""Images beside each other, at most."""
+"""Most images in a row."""
 NUMBERED_CLASSES = 20
 """Classes up to which a matrix is shown with a number in each cell."""
 SHOWN_CONFUSIONS = 12
 EXACT_PIXELS = 64
-"""Sides up to which the pixels of an image are shown as squares."""
+"""Longest side of an image whose pixels are shown as squares."""
 
 
 def write_dataset_page(
@@ -36,11 +36,11 @@ def write_dataset_page(
 
     Args:
         path: The file; the page is self-contained.
-        dataset: Its training images are shown.
+        dataset: The data, whose training images are shown.
         noisy: The noisy training labels; `None` shows the labels as they are.
-        samples: How many images are shown in all.
-        seed: Which ones.
-        command: How to make the page again, shown at its end.
+        samples: Number of images shown in all.
+        seed: Random seed that draws them.
+        command: The command that makes the page, shown at its end.
 
     Example:
         >>> from labelproof.data import load_digits
@@ -94,7 +94,7 @@ def finding(dataset: Dataset, noisy: NoisyLabels | None) -> str:
     """
     sizes = np.bincount(dataset.train.labels, minlength=dataset.num_classes)
     values = {"data": dataset, "noisy": noisy, "sizes": sizes, "meant": None}
-    # Where people wrote the labels nothing was meant, and the matrix is what came of it.
+    # Human labels have no intended rate: their matrix is the empirical one.
     if noisy is not None and not np.array_equal(noisy.matrix, noisy.empirical_matrix):
         values["meant"] = float((1 - np.diag(noisy.matrix))[noisy.clean].mean())
     return render_words("findings.txt", part="dataset", **values)
@@ -103,7 +103,7 @@ def finding(dataset: Dataset, noisy: NoisyLabels | None) -> str:
 def _rows(
     dataset: Dataset, given: NDArray[np.int64], samples: int, generator: np.random.Generator
 ) -> list[dict[str, Any]]:
-    """Rows of images with the same given label: first those that are right, then the others."""
+    """Rows of images with the same given label, the right ones first."""
     present = np.unique(given)
     shown = min(len(present), SHOWN_CLASSES, samples)
     chosen = np.sort(generator.choice(present, shown, replace=False))
@@ -113,7 +113,7 @@ def _rows(
         members = np.flatnonzero(given == label)
         drawn = generator.choice(members, min(samples // shown, len(members)), replace=False)
         drawn = drawn[np.lexsort((drawn, moved[drawn]))]
-        shown_samples = [
+        row_samples = [
             {
                 "address": picture(images[index]),
                 "given": names[label],
@@ -123,12 +123,12 @@ def _rows(
         ]
         wrong = int(moved[members].sum())
         row = {"name": names[label], "images": len(members), "wrong": wrong}
-        rows.append({**row, "samples": shown_samples})
+        rows.append({**row, "samples": row_samples})
     return rows
 
 
 def _confusions(noisy: NoisyLabels) -> list[dict[str, Any]]:
-    """The most frequent ways to be wrong, for matrices too large for numbers."""
+    """The most frequent confusions, for matrices too large to show numbers."""
     counts, empirical = noisy.counts.copy(), noisy.empirical_matrix
     np.fill_diagonal(counts, 0)
     # Stable, so that ties come in the order of the classes wherever the page is made.

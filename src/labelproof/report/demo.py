@@ -1,4 +1,4 @@
-"""The demo's page: the finding in words, the table, curves, and what the network sees."""
+"""The demo's page: a summary, a table, curves and embeddings."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def write_demo_page(path: Path, runs: Sequence[DemoRun]) -> Path:
         record=runs[0].result,
         seeds=seeds,
         seconds=sum(run.result.seconds for run in runs),
-        # Whether every plain loss ends below its best epoch, which is what memorising looks like.
+        # Whether every plain loss ends below its best epoch, a sign of memorisation.
         fell=bool(curves) and all(curve[-1] < max(curve) - 5 for curve in curves),
     )
 
 
 def finding(runs: Sequence[DemoRun]) -> str:
-    """What came out, in one or two sentences."""
+    """The result, in one or two sentences."""
     gained = [row for row in rows(runs) if row.gain is not None]
     best = max(gained, key=lambda row: row.mean, default=None)
     return render_words(

@@ -35,15 +35,15 @@ from labelproof.report.tables import loss_labels
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 CLASS_COLORS = (*PALETTE, "#8c564b", "#7f7f7f", "#bcbd22", "#9467bd")
 SOFT = "#57606a"
-"""Of words that are beside the point."""
+"""The colour of notes."""
 _GREY = "#8a8f98"
 
 
 Styles = Mapping[str, tuple[str, bool]]
-"""For each line's name its colour, and whether it is dashed."""
+"""The colour of each line by name, and whether it is dashed."""
 
 SUFFIXES = (".svg", ".png", ".pdf")
-"""What a figure can be saved as."""
+"""File formats of figures."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class FigureKind:
 
     Attributes:
         summary: One line for a list of figures.
-        title: Above all panels; the dataset is put into its place.
-        datasets: What it can be drawn for; the first is the paper's, or the first of the paper's.
-        panels: One of `labelproof.experiments.figures`.
-        styles: From a panel to the styles of the lines of all.
+        title: Above all panels, with `{}` for the dataset.
+        datasets: The datasets it can be drawn for; the first is in the paper.
+        panels: A function of `labelproof.experiments.figures`.
+        styles: The styles of the lines in all panels, by a function of the first panel.
         layout: Panels in a row, and the width and height of a panel in inches.
-        limits: Of what is measured, where they are known.
+        limits: Of the vertical axis; by the data if `None`.
     """
 
     summary: str
@@ -78,8 +78,8 @@ def draw_figure(
 ) -> Figure:
     """Draw one of `FIGURES` in the house style.
 
-    `methods` are rows of the tables, or losses as text, and `columns` those of the tables; without
-    them it is the paper's figure.
+    `methods` are rows of the tables or losses as text, and `columns` are those of the tables; the
+    default is the paper's figure.
 
     Example:
         >>> from pathlib import Path
@@ -100,10 +100,10 @@ def draw_figure(
         figure.suptitle(title, fontsize=13, fontweight="bold")
         places = figure.subplots(-(-len(panels) // across), across, squeeze=False).flat
         for axes, panel in itertools.zip_longest(places, panels):
-            if panel is None:  # what is left of the last row
+            if panel is None:  # the rest of the last row
                 axes.set_axis_off()
             else:
-                width = figure.get_figwidth() / across - 0.4  # about: its ticks take some
+                width = figure.get_figwidth() / across - 0.4  # about, without its ticks
                 _draw_panel(axes, panel, styles, width, kind.limits)
         figure.legend(
             handles=[
@@ -151,14 +151,14 @@ def _line(dashed: bool) -> Any:
 
 
 def soften(axes: Axes) -> None:
-    """Grey frames and ticks read on both backgrounds; the page colours the text."""
+    """Draw frames and ticks in a grey that is legible on light and dark backgrounds."""
     for spine in axes.spines.values():
         spine.set_color(_GREY)
     axes.tick_params(color=_GREY)
 
 
 def to_svg(figure: Figure, description: str) -> str:
-    """A figure as SVG that stands in a page, with the description as its label."""
+    """A figure as SVG to embed in a page, with the description as its label."""
     figure.patch.set_alpha(0)
     for axes in figure.axes:
         axes.patch.set_alpha(0)
@@ -168,7 +168,7 @@ def to_svg(figure: Figure, description: str) -> str:
         FigureCanvasSVG(figure).print_svg(stream, metadata={"Date": None})
     svg = stream.getvalue()
     svg = svg[svg.index("<svg") :]
-    # Two pictures in one page must not share the ids of their clips and markers.
+    # Two figures in one page must not share the ids of their clips and markers.
     unique = re.sub(r"\W+", "-", description.lower())
     svg = re.sub(r'id="([^"]+)"', rf'id="{unique}-\1"', svg)
     svg = re.sub(r'"#([^"]+)"', rf'"#{unique}-\1"', svg)
@@ -202,7 +202,7 @@ def method_styles(panel: Panel) -> Styles:
 def _draw_panel(
     axes: Axes, panel: Panel, styles: Styles, width: float, limits: tuple[float, float] | None
 ) -> None:
-    """Draw a panel of about so many inches; one without records says so."""
+    """Draw a panel of about `width` inches, with a note on missing records."""
     _plot(axes, panel, styles, limits=limits)
     axes.set(title=wrap_to(width, panel.title, size=11.5))
     if len(panel.missing) == len(panel.lines):
@@ -221,7 +221,7 @@ def _note(axes: Axes, height: float, text: str, *, size: float) -> None:
 
 
 def wrap_to(width: float, text: str, *, size: float) -> str:
-    """Fold a text that is wider than so many inches in letters of a size, as far as can be guessed.
+    """Wrap a text to about `width` inches in a font of `size` points.
 
     >>> print(wrap_to(2, "no records yet: SCE, APL, NLNL, GCE+SR", size=9))
     no records yet: SCE, APL,
@@ -231,27 +231,27 @@ def wrap_to(width: float, text: str, *, size: float) -> str:
     p=0.01,lambda0=5)
     """
     wrapper = textwrap.TextWrapper(max(int(width * 72 / (0.6 * size)), 10))
-    # A loss as text has no spaces, and is better broken between its arguments.
+    # A loss as text has no spaces; it breaks between its arguments.
     wrapper.wordsep_re = re.compile(r"(\s+)|(?<=[,+])")
     return wrapper.fill(text)
 
 
 def house_style() -> Any:
-    """Inside, matplotlib draws as all figures of this package do."""
+    """A context in which matplotlib draws in the style of this package."""
     return style.context(Path(__file__).with_name("figures.mplstyle"))
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as its file's name says; the same figure gives the same bytes."""
+    """Write a figure in the format of the file's suffix; the same figure gives the same bytes."""
     dates = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     path.parent.mkdir(parents=True, exist_ok=True)
     with house_style():
-        # Around all there is: a legend of long losses is wider than the panels.
+        # Tight, since a legend of long losses is wider than the panels.
         figure.savefig(path, dpi=200, bbox_inches="tight", metadata=dates.get(path.suffix.lower()))
 
 
 def _shades(panel: Panel) -> Styles:
-    """From dark to light in the order of the lines."""
+    """Shades from dark to light, in the order of the lines."""
     shades, last = colormaps["viridis"], max(len(panel.lines) - 1, 1)
     return {
         line.name: (to_hex(shades(0.88 * number / last)), False)
@@ -260,7 +260,7 @@ def _shades(panel: Panel) -> Styles:
 
 
 def _fates(_: Panel) -> Styles:
-    """What becomes of labels; dashed, where the true class is predicted instead."""
+    """Styles of the fates of labels; dashed if the true class is predicted instead."""
     names = zip(figures.FITTED.values(), PALETTE, strict=False)
     return {name: (color, "true class" in name) for name, color in names}
 
@@ -304,12 +304,12 @@ FIGURES: Mapping[str, FigureKind] = {
         for name, symbol in figures.SWEEPS.items()
     },
 }
-"""What can be drawn from records, by name."""
+"""The figures that can be drawn from records, by name."""
 
 _PANEL = 2.7
-"""Inches, of either side."""
+"""Width and height of a panel, in inches."""
 _LINE = 0.2
-"""Inches that a further line of a row's name takes."""
+"""Height of a further line of a row's name, in inches."""
 
 
 def draw_embeddings(

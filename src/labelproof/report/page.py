@@ -29,13 +29,13 @@ def render_page(template: str, **values: object) -> str:
 
 
 def render_words(template: str, **values: object) -> str:
-    """Render sentences: a template of plain text, with its white space folded."""
+    """Render a template of plain text into one line, its white space collapsed."""
     return " ".join(render_page(template, **values).split())
 
 
 @cache
 def templates(package: str) -> jinja2.Environment:
-    """The templates of a package, which escape what they are given and miss nothing silently."""
+    """The templates of a package, which escape all values and refuse undefined ones."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader(package),
         autoescape=True,
@@ -46,25 +46,25 @@ def templates(package: str) -> jinja2.Environment:
     )
 
 
-_TURNS = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+_BIDI_CONTROLS = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)])
 
 
 def keep_direction(value: Any) -> Any:
-    """A text without characters that turn the text after them, too; anything else as it is.
+    """A text without characters that reverse the text after them; other values unchanged.
 
     >>> keep_direction("cat\u202e")
     'cat'
     """
-    return value.translate(_TURNS) if type(value) is str else value
+    return value.translate(_BIDI_CONTROLS) if type(value) is str else value
 
 
 _LARGEST = 160
-# Seen on white and on near-black.
+# Visible on white and on near-black.
 _INK = (38, 139, 210)
 
 
 def picture(image: NDArray[np.uint8]) -> str:
-    """An image `(C, H, W)` as a data address; a photo is made smaller, a small image is exact.
+    """An image `(C, H, W)` as a data URL; a photo is scaled down, a small image is exact.
 
     >>> picture(np.zeros((1, 8, 8), np.uint8))[:22]
     'data:image/png;base64,'
@@ -79,7 +79,7 @@ def picture(image: NDArray[np.uint8]) -> str:
 def heat_picture(matrix: NDArray[np.float64]) -> str:
     """A matrix as a data URL, one pixel per entry; zeros are transparent.
 
-    The root of each entry is drawn, so that small ones are seen beside a large diagonal.
+    The root of each entry is drawn, so that small ones are visible beside a large diagonal.
     """
     pixels = np.empty((*matrix.shape, 4), np.uint8)
     pixels[..., :3] = _INK
@@ -99,7 +99,7 @@ DATASETS = {
     "cifar100": "CIFAR-100",
     "webvision": "mini WebVision",
 }
-"""Datasets as people write them."""
+"""The display names of datasets."""
 
 TABLES = {
     "symmetric": "symmetric noise",
@@ -113,4 +113,4 @@ TABLES = {
     "sweep-tau": "the temperature τ",
     "sweep-p": "the exponent p",
 }
-"""Tables as people write them."""
+"""The display names of tables."""

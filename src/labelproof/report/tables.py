@@ -1,4 +1,4 @@
-"""Tables of results, what reproduces, and comparisons of runs: Markdown, LaTeX, HTML and CSV."""
+"""Tables of results, summaries of what reproduces, and comparisons of runs, in several formats."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from labelproof.losses import format_loss, parse_loss
 from labelproof.report.page import DATASETS, TABLES, render_page, render_words
 
 MISSING = "–"
-"""Where nothing was measured; never a number."""
+"""The cell of a missing measurement."""
 
 Rows: TypeAlias = list[list[str]]
-"""Cells of a table, the head first; `**best**` is bold."""
+"""Cells of a table, the header first; `**best**` is bold."""
 
 _LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -37,7 +37,7 @@ _BOLD = re.compile(r"\*\*(.+?)\*\*")
 
 
 def align_markdown(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as a Markdown table with columns of one width; the first row is the head.
+    """Rows as a Markdown table with aligned columns; the first row is the header.
 
     >>> print(align_markdown([["method", "0.2"], ["CE", "91.30"]]))
     | method | 0.2   |
@@ -51,14 +51,14 @@ def align_markdown(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A text that ends no cell of a Markdown table and makes nothing bold."""
+    """A text that neither ends a cell of a Markdown table nor makes it bold."""
     return text.replace("|", "\\|").replace("*", "\\*")
 
 
 def latex_table(title: str, rows: Rows, *, numbers: int = 0) -> str:
-    r"""Rows as a LaTeX table for the package booktabs; the first row is the head.
+    r"""Rows as a LaTeX table for the package booktabs; the first row is the header.
 
-    So many of the last columns are `numbers`, with a space above every row that has a name.
+    The last `numbers` columns are aligned right, with a space above every row that has a name.
 
     >>> print(latex_table("Accuracy", [["loss", "%"], ["ce", "91.30"]]).splitlines()[-4].strip())
     ce & 91.30 \\
@@ -74,7 +74,7 @@ def latex_table(title: str, rows: Rows, *, numbers: int = 0) -> str:
 
 def _latex(text: str) -> str:
     text = "".join(_LATEX.get(character, character) for character in text)
-    # A minus in text mode is a hyphen; between dollars it is as wide as the plus.
+    # In text mode a minus would be a hyphen; in math mode it is as wide as the plus.
     return _BOLD.sub(r"\\textbf{\1}", re.sub(r"^([+-]\d[\d.]*)$", r"$\1$", text))
 
 
@@ -90,7 +90,7 @@ def as_csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def signed(number: float) -> str:
-    """A difference with two digits.
+    """A difference with its sign and two decimals.
 
     >>> signed(0.614), signed(-0.001)
     ('+0.61', '+0.00')
@@ -141,7 +141,7 @@ def table_html(table: ResultTable) -> str:
 
 
 def table_csv(table: ResultTable) -> str:
-    """As comma-separated values, a line for each cell; what is not there is left empty."""
+    """As comma-separated values, a line for each cell; missing values are empty."""
     head = (
         *("table", "dataset", "method", "column", "mean", "std", "n", "paper_mean", "paper_std"),
         *("difference", "best_mean", "best_std"),
@@ -164,26 +164,26 @@ FORMATS: Mapping[str, Callable[[ResultTable], str]] = {
     "html": table_html,
     "csv": table_csv,
 }
-"""How a table can be written, by name."""
+"""The formats of a table, by name."""
 
 PUBLISHED_EPOCH = {"human": "best"}
-"""Which epoch others publish, where it is not the last."""
+"""The epoch of published results, if it is not the last."""
 
 SUFFIXES = {".md": "markdown", ".tex": "latex", ".html": "html", ".csv": "csv"}
-"""The format that a file's name asks for."""
+"""The format of each file suffix."""
 
 
 def caption(table: ResultTable) -> str:
     """What a table shows, and how to read it."""
-    return _said("caption", table)
+    return _describe("caption", table)
 
 
 def finding(table: ResultTable) -> str:
     """How much of a table was measured, and how much of that agrees with the paper."""
-    return _said("finding", table)
+    return _describe("finding", table)
 
 
-def _said(part: str, table: ResultTable) -> str:
+def _describe(part: str, table: ResultTable) -> str:
     entries = table.entries.values()
     return render_words(
         "table_words.txt",
@@ -204,7 +204,7 @@ def _title(table: ResultTable) -> str:
 
 
 def _grid(table: ResultTable) -> Rows:
-    """The head, and a row for each line, of which the first has the method's name."""
+    """The header, and a row for each line; only the first of a method has its name."""
     return [
         ["method", "", *table.columns],
         *(
@@ -216,7 +216,7 @@ def _grid(table: ResultTable) -> Rows:
 
 
 def _rows(table: ResultTable) -> list[tuple[str, dict[str, list[str]]]]:
-    """For each method its lines by what they are: measured, published, or the difference."""
+    """For each method its lines by kind: measured, published, or the difference."""
     best = {column: table.best(column) for column in table.columns}
     later = GRIDS[table.table].later
     rows = []
@@ -257,7 +257,7 @@ def _difference(entry: Entry) -> str:
 
 
 def summary(comparisons: Sequence[ResultTable]) -> str:
-    """Everything: the shares, the cells that differ, and those that were not measured."""
+    """The shares that reproduce, the cells that differ, and those without records."""
     return (
         f"{share_of_cells(comparisons)}\n\nCells that differ by more than is allowed:\n\n"
         f"{list_outside(comparisons)}\n\nCells without records:\n\n{list_missing(comparisons)}"
@@ -282,15 +282,15 @@ def summary_html(comparisons: Sequence[ResultTable]) -> str:
 
 
 def summary_csv(comparisons: Sequence[ResultTable]) -> str:
-    """How many cells each table has, were measured, and agree, as comma-separated values.
+    """The numbers of cells of each table, measured, and within tolerance, as CSV.
 
     >>> print(summary_csv([ResultTable("symmetric", "mnist", [], [], {})]))
     table,dataset,cells,measured,within
     symmetric,mnist,0,0,0
     """
     rows = [
-        (found.table, found.dataset, found.cells, found.measured, len(found.within))
-        for found in comparisons
+        (table.table, table.dataset, table.cells, table.measured, len(table.within))
+        for table in comparisons
     ]
     return as_csv(("table", "dataset", "cells", "measured", "within"), rows)
 
@@ -300,7 +300,7 @@ SUMMARIES: Mapping[str, Callable[[Sequence[ResultTable]], str]] = {
     "html": summary_html,
     "csv": summary_csv,
 }
-"""How a summary can be written, by name."""
+"""The formats of a summary, by name."""
 
 
 def share_of_cells(comparisons: Sequence[ResultTable]) -> str:
@@ -328,19 +328,19 @@ def list_missing(comparisons: Sequence[ResultTable]) -> str:
 
 def _shares(comparisons: Sequence[ResultTable]) -> Rows:
     rows = [["table", "dataset", "cells", "measured", "seeds", "within", "share"]]
-    for found in comparisons:
-        within, measured = len(found.within), found.measured
+    for table in comparisons:
+        within, measured = len(table.within), table.measured
         share = f"{100 * within / measured:.0f}%" if measured else MISSING
-        # How many seeds the measured cells have.
-        counts = sorted({entry.n for entry in (*found.within, *found.outside)}) or [MISSING]
+        # The numbers of seeds of the measured cells.
+        counts = sorted({entry.n for entry in (*table.within, *table.outside)}) or [MISSING]
         seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-        numbers = [str(found.cells), str(measured), seeds, str(within), share]
-        rows.append([TABLES[found.table], DATASETS[found.dataset], *numbers])
+        numbers = [str(table.cells), str(measured), seeds, str(within), share]
+        rows.append([TABLES[table.table], DATASETS[table.dataset], *numbers])
     return rows
 
 
 def _outside(comparisons: Sequence[ResultTable]) -> Rows:
-    outside = [entry for found in comparisons for entry in found.outside]
+    outside = [entry for table in comparisons for entry in table.outside]
     outside.sort(key=lambda entry: -abs(entry.difference or 0.0))
     rows = [["table", "dataset", "method", "column", "ours", "paper", "difference", "allowed"]]
     for entry in outside:
@@ -352,18 +352,18 @@ def _outside(comparisons: Sequence[ResultTable]) -> Rows:
 
 def _missing(comparisons: Sequence[ResultTable]) -> list[str]:
     lines = []
-    for found in comparisons:
+    for table in comparisons:
         columns: dict[str, list[str]] = {}
-        for entry in found.missing:
+        for entry in table.missing:
             columns.setdefault(entry.cell.method, []).append(entry.cell.column)
-        whole = len(GRIDS[found.table].columns)
+        whole = len(GRIDS[table.table].columns)
         rows = "; ".join(
             method if len(missing) == whole else f"{method} at {', '.join(missing)}"
             for method, missing in columns.items()
         )
         if rows:
-            said = rows if found.measured else f"all {found.cells}"
-            lines.append(f"{TABLES[found.table]}, {DATASETS[found.dataset]}: {said}")
+            which = rows if table.measured else f"all {table.cells}"
+            lines.append(f"{TABLES[table.table]}, {DATASETS[table.dataset]}: {which}")
     return lines
 
 
@@ -385,7 +385,7 @@ def comparison_markdown(compared: Sequence[Compared]) -> str:
 
 
 def comparison_csv(compared: Sequence[Compared]) -> str:
-    """As CSV, a line for each group of runs; losses as they are written in full."""
+    """As CSV, a line for each group of runs, with losses in full."""
     numbers = ("measured_on", "mean", "std", "n", "difference", "difference_std", "noise_rate")
     rows = [
         [
@@ -403,7 +403,7 @@ COMPARISONS: Mapping[str, Callable[[Sequence[Compared]], str]] = {
     "latex": lambda compared: latex_table(_explained(compared), _compared(compared)),
     "csv": comparison_csv,
 }
-"""How a comparison of runs can be written, by name."""
+"""The formats of a comparison of runs, by name."""
 
 
 def _explained(compared: Sequence[Compared]) -> str:
@@ -434,10 +434,10 @@ _VERSION = re.compile(r"@[0-9a-f]{6}\b")
 
 
 def loss_labels(methods: Sequence[str]) -> list[str]:
-    """Short names of methods: without arguments that have their defaults, and without versions.
+    """Short names of methods: without default arguments and without versions.
 
-    They are rows of the tables, and losses as records have them; those that would be called the
-    same keep what they differ in.
+    Methods are rows of the tables, or losses as in records; those that would have the same name
+    keep what they differ in.
 
     Example:
         >>> loss_labels(["CE+SR", format_loss(parse_loss("gce(q=0.5)+sr(p=0.01)"))])
@@ -461,7 +461,7 @@ def _without_defaults(call: re.Match[str]) -> str:
 def _usual_arguments(name: str) -> list[str]:
     try:
         written = format_loss(parse_loss("ce+sr" if name == "sr" else name))
-    except ValueError:  # a row of the tables, or a loss of someone's own that is not here
+    except ValueError:  # a row of the tables, or a user's own loss that is not defined here
         return []
-    found = _CALL.search(written)
-    return found[3].split(",") if found else []
+    match = _CALL.search(written)
+    return match[3].split(",") if match else []

@@ -14,21 +14,21 @@ from labelproof.audit.findings import FEWEST
 from labelproof.audit.samples import Samples
 
 _ROWS = 20_000
-"""Rows that are looked at; more would not move a median."""
+"""Most rows that are used; more would hardly change a median."""
 _CATEGORIES = 10
 """Distinct numbers up to which a column holds categories."""
 _PROSE = 30
-"""Characters from which on a column's mean cell is prose, which has no typical value."""
+"""Mean characters per cell above which a column is prose, which has no typical value."""
 _FAR = 3.5
 """Robust standard deviations from the median: the usual limit (Iglewicz and Hoaglin, 1993)."""
 _RARE = 0.05
 _MAD_TO_DEVIATION = 1.4826
-"""What the median absolute deviation of a normal distribution is multiplied by."""
+"""Ratio of the standard to the median absolute deviation of a normal distribution."""
 
 
 @dataclass(frozen=True)
 class _Column:
-    """For each class its typical value, an interval of usual numbers, and unusual categories."""
+    """The typical value and the usual interval of each class, and its unusual categories."""
 
     typical: Mapping[int, str]
     usual: Mapping[int, tuple[float, float]]
@@ -36,10 +36,10 @@ class _Column:
 
 
 class Typical:
-    """What is typical of the rows of each class, by the labels they are given.
+    """Typical values of each class, by the given labels.
 
-    A number is unusual far from the median of its class, a category where it is rare in its class
-    and not elsewhere.
+    A number is unusual if it is far from the median of its class, a category if it is rare in its
+    class but not elsewhere.
 
     Args:
         samples: The rows of an audit.
@@ -52,21 +52,21 @@ class Typical:
         >>> table = pd.DataFrame(rows, columns=["grams", "served", "kind"])
         >>> path = getfixture("tmp_path") / "menu.csv"
         >>> table.to_csv(path, index=False)
-        >>> told = np.where(table.kind == "ice", 0.9, 0.1)[:, None]
-        >>> audit = labelproof.audit(path, "kind", probabilities=np.hstack([told, 1 - told]))
+        >>> ice = np.where(table.kind == "ice", 0.9, 0.1)[:, None]
+        >>> audit = labelproof.audit(path, "kind", probabilities=np.hstack([ice, 1 - ice]))
         >>> typical = Typical(open_samples(audit))
         >>> typical.values(1)[:2], typical.unusual(1, ["51", "cold", "tea"])
         (['1.45', 'hot'], [0, 1])
     """
 
     def __init__(self, samples: Samples):
-        there = np.flatnonzero(samples.audit.index >= 0)
-        chosen = np.random.default_rng(0).permutation(there)[:_ROWS]
+        present = np.flatnonzero(samples.audit.index >= 0)
+        chosen = np.random.default_rng(0).permutation(present)[:_ROWS]
         table, given = samples.table(chosen), samples.audit.findings.given[chosen]
         self._columns = [_column(table.iloc[:, n], given) for n in range(table.shape[1])]
 
     def values(self, label: int) -> list[str]:
-        """The median or the commonest value of each column; empty where neither says anything."""
+        """The median or the mode of each column; empty if it has neither."""
         return [column.typical.get(label, "") for column in self._columns]
 
     def unusual(self, label: int, cells: Sequence[str]) -> list[int]:
@@ -96,7 +96,7 @@ def _column(cells: Any, given: NDArray[np.int64]) -> _Column:
     shares: Any = pd.crosstab(labels, texts.to_numpy(), normalize="index")
     everywhere = texts.value_counts(normalize=True)[shares.columns].to_numpy()
     enough = np.bincount(labels)[shares.index] >= FEWEST
-    # Twice as common elsewhere: a category that is rare in every class tells nothing.
+    # Twice as common overall: a category that is rare in every class says nothing.
     rare = (shares < _RARE) & (2 * shares < everywhere) & enough[:, None]
     classes, places = np.nonzero(rare.to_numpy())
     unusual = frozenset(zip(shares.index[classes], shares.columns[places], strict=True))
@@ -105,10 +105,10 @@ def _column(cells: Any, given: NDArray[np.int64]) -> _Column:
 
 def _numbers(numbers: Any, given: NDArray[np.int64]) -> _Column:
     groups = numbers.groupby(given)
-    middle, size = groups.median(), groups.count()
-    spread = (numbers - middle.reindex(given).to_numpy()).abs().groupby(given).median()
+    median, size = groups.median(), groups.count()
+    spread = (numbers - median.reindex(given).to_numpy()).abs().groupby(given).median()
     reach = (_FAR * _MAD_TO_DEVIATION * spread).where((size >= FEWEST) & (spread > 0)).dropna()
     return _Column(
-        {label: f"{value:.6g}" for label, value in middle.dropna().items()},
-        {label: (middle[label] - far, middle[label] + far) for label, far in reach.items()},
+        {label: f"{value:.6g}" for label, value in median.dropna().items()},
+        {label: (median[label] - far, median[label] + far) for label, far in reach.items()},
     )
