@@ -1,5 +1,5 @@
-"""Robust losses inside other people's trainers; each module needs the library it is named after.
+"""Robust losses inside other libraries; each module needs the library it is named after.
 
-`labelproof.integrations.lightning` and `labelproof.integrations.transformers` are imported by
-their users alone, so that none of those libraries is loaded, or needed, by anything else here.
+Nothing else in this package imports `labelproof.integrations.lightning` or
+`labelproof.integrations.transformers`, so that those libraries are optional.
 """

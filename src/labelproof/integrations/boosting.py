@@ -29,20 +29,20 @@ FLOOR = 1e-2
 
 
 class Derivatives(NamedTuple):
-    """Of the loss of each row, by each of its scores."""
+    """Derivatives of the loss of each row by each of its scores."""
 
     gradient: NDArray[np.float64]
     """`(N, C)`."""
     hessian: NDArray[np.float64]
-    """The diagonal, `(N, C)`, as it is: may be negative."""
+    """The diagonal, `(N, C)`; entries may be negative."""
 
 
 def differentiate(loss: str | nn.Module, scores: ArrayLike, labels: ArrayLike) -> Derivatives:
     """The gradient and the exact diagonal of the Hessian of a loss over raw scores.
 
-    Each row has a loss of its own, so that one sweep over the classes gives the second derivatives
-    of all rows. A loss that mixes the rows of a batch has no such diagonal; how rows act on each
-    other is then left out.
+    The loss of a row depends on its own scores alone, so one pass over the classes gives the second
+    derivatives of all rows. For a loss that mixes the rows of a batch this ignores how rows affect
+    each other.
 
     Args:
         loss: A text such as `"gce(q=0.7)"` or `"ce+sr"`, or a loss.
@@ -50,7 +50,7 @@ def differentiate(loss: str | nn.Module, scores: ArrayLike, labels: ArrayLike) -
         labels: Class indices, `(N)`.
 
     Raises:
-        ValueError: Scores are no table with a row for each label.
+        ValueError: The scores are not `(N, C)` for `N` labels.
 
     Example:
         >>> gradient, hessian = differentiate("ce", [[0.0, 0.0]], [0])
@@ -84,8 +84,8 @@ def boosting_objective(
         floor: The smallest curvature.
 
     Returns:
-        A function of labels and raw scores, and of weights where there are some. Scores `(N)` of
-        two classes are those of the second class; the first one's is 0.
+        A function of labels, raw scores and optional weights. Scores `(N)` of two classes are those
+        of the second class; those of the first are 0.
 
     Example:
         >>> objective = boosting_objective("ce")

@@ -1,4 +1,4 @@
-"""What the estimator is given, checked once and in one form, and the network that it trains."""
+"""The inputs of the estimator, checked and converted, and the network that it trains."""
 
 from __future__ import annotations
 
@@ -41,19 +41,20 @@ from labelproof.training.batches import ResidentInputs
 from labelproof.tuning.collapse import Watch, back_off
 
 _NUMBERS = (np.float64, np.float32)
-# Their annotations are guessed from their defaults.
+# Their types are inferred from their defaults, which is wrong.
 _validate: Any = validate_data
 _check: Any = check_array
 
 
 @dataclass(frozen=True)
 class Form:
-    """How inputs came to `fit`, and so must come to `predict`.
+    """The form of the inputs of `fit`, which those of `predict` must have too.
 
     Attributes:
         columns: How a table with text, dates or missing values becomes rows.
         image_shape: Height, width and channels; `None` for rows.
-        fills: The median of each column of a table without missing values, to fill later gaps.
+        fills: The median of each column of a table without missing values, to fill those of later
+            inputs.
     """
 
     columns: Columns | None = None
@@ -63,15 +64,15 @@ class Form:
 
 @dataclass(frozen=True)
 class Admitted:
-    """Examples to learn from, without those of weight 0.
+    """Training examples, without those of weight 0.
 
     Attributes:
         inputs: Rows `(N, F)`, or images `(N, C, H, W)` of uint8.
-        form: How they came.
-        labels: A class index for each.
-        classes: What the indices stand for.
-        weight: How much each counts, above 0.
-        groups: A number for each, the same for those of one group; `None` where none were given.
+        form: Their form before conversion.
+        labels: Class indices, `(N)`.
+        classes: The class of each index.
+        weight: Of each example, `(N)`, above 0.
+        groups: The group of each example, `(N)`; `None` if none were given.
     """
 
     inputs: NDArray[Any]
@@ -92,9 +93,9 @@ def admit_examples(
     known: Form | None,
     groups: Any = None,
 ) -> Admitted:
-    """What `fit` is given; the estimator notes the number and names of the features.
+    """Check the arguments of `fit`; set the number and names of features on the estimator.
 
-    `known` is how the inputs of an earlier `fit` came, whose training a warm start resumes.
+    `known` is the form of the inputs of an earlier `fit`, whose training a warm start resumes.
     """
     if labels is None:
         name = type(estimator).__name__
@@ -133,7 +134,7 @@ def admit_examples(
 
 
 def admit_inputs(estimator: BaseEstimator, features: Any, known: Form) -> NDArray[Any]:
-    """What `predict` is given, as it came to `fit`: rows, or images `(N, C, H, W)`."""
+    """The inputs of `predict`, in the form of those of `fit`: rows, or images `(N, C, H, W)`."""
     if known.image_shape is not None or dimensions(features) > 2:
         return _images(features, known)
     if known.columns is not None:
@@ -145,12 +146,12 @@ def admit_inputs(estimator: BaseEstimator, features: Any, known: Form) -> NDArra
 
 
 def dimensions(features: Any) -> int:
-    """Of an array, a table or a list: 2 for rows."""
+    """The number of dimensions of an array, a table or a list: 2 for rows."""
     if not isinstance(features, (list, tuple)):
         return int(getattr(features, "ndim", 2))
     try:
         return np.ndim(features)
-    except ValueError:  # rows of different lengths, which scikit-learn says better
+    except ValueError:  # rows of different lengths, for which scikit-learn has a better error
         return 2
 
 
@@ -178,7 +179,7 @@ def _admit_features(
 
 
 def _is_frame(data: Any) -> bool:
-    """Whether data is a table with named columns, of pandas, Polars or alike."""
+    """Whether data is a table with named columns, of pandas, Polars or similar."""
     return hasattr(data, "columns") and hasattr(data, "dtypes") and hasattr(data, "__array__")
 
 
@@ -198,37 +199,37 @@ def _images(features: Any, known: Form | None) -> NDArray[np.uint8]:
     array = np.asarray(features)
     if known is None:
         return as_images(array, channels=(1, 3, 4))
-    wanted = "rows (N, F)"
+    expected = "rows (N, F)"
     if known.image_shape is not None:
         height, width, channels = known.image_shape
         images = as_images(array, (channels, height, width), channels=(1, 3, 4))
         if images.shape[1:] == (channels, height, width):
             return images
-        wanted = f"images of {height} x {width} pixels and {channels} channels"
-    raise ValueError(f"X: expected {wanted}, as the classifier was fitted on, got {array.shape}")
+        expected = f"images of {height} x {width} pixels and {channels} channels"
+    raise ValueError(f"X: expected {expected}, as the classifier was fitted on, got {array.shape}")
 
 
 def _refuse_missing(argument: str, values: Any) -> None:
-    # A list as objects: NumPy would write its missing values as text.
-    found = np.array(values, dtype=object) if isinstance(values, list) else np.asarray(values)
-    missing = pd.isna(found.ravel())
-    if found.dtype.kind in "OUT":
-        missing |= np.array([str(value).strip() in NO_NAME for value in found.ravel()], bool)
+    # A list as objects: NumPy would convert its missing values to text.
+    array = np.array(values, dtype=object) if isinstance(values, list) else np.asarray(values)
+    missing = pd.isna(array.ravel())
+    if array.dtype.kind in "OUT":
+        missing |= np.array([str(value).strip() in NO_NAME for value in array.ravel()], bool)
     rows = [str(row) for row in np.flatnonzero(missing)]
     if rows:
         raise ValueError(f"{argument}: expected a value for each row, got none in row {few(rows)}")
 
 
 Weights = dict[str, NDArray[np.generic]]
-"""A network's parameters and statistics by name."""
+"""A network's parameters and buffers by name."""
 
 
 @dataclass
 class Trained:
-    """What training came to.
+    """The result of training.
 
     Attributes:
-        loss: The loss that was minimised, as text where it has one.
+        loss: The loss that was minimised, as text if possible.
         weights: Of the best epoch with early stopping, else of the last.
         losses: Mean loss of each epoch.
         scores: Accuracy on the held-out labels, epoch by epoch, with early stopping.
@@ -243,7 +244,7 @@ class Trained:
 
 
 _CHUNK = 4096
-"""Inputs at a time, where they are only predicted."""
+"""Number of inputs predicted at a time."""
 
 
 def predict_logits(
@@ -256,11 +257,11 @@ def predict_logits(
 ) -> NDArray[np.float64]:
     """The logits of rows `(N, F)` or images `(N, C, H, W)`."""
     images = inputs.ndim > 2
-    # In float64 where it costs little, so that what is said about a row is the same to the last
+    # In float64 if that costs little, so that the prediction of a row is the same to the last
     # digits whether it comes alone or among others.
     dtype = torch.float64 if not images and device.type == "cpu" else torch.float32
     mean, std = map(torch.tensor, statistics)
-    # A generator of its own: the first weights are overwritten, and the program's draws stay its.
+    # Its own generator, so that the initial weights, soon overwritten, leave the global one alone.
     model = make_network(
         network,
         num_classes=num_classes,
@@ -272,7 +273,7 @@ def predict_logits(
         {name: torch.from_numpy(array.copy()) for name, array in weights.items()}, strict=False
     )
     model = model.to(device, dtype).eval()
-    found = [np.zeros((0, num_classes))]
+    logits = [np.zeros((0, num_classes))]
     with torch.no_grad():
         for start in range(0, len(inputs), _CHUNK):
             chunk = inputs[start : start + _CHUNK]
@@ -281,8 +282,8 @@ def predict_logits(
                 batch = prepare_images(batch, mean=mean, std=std)
             else:
                 batch = torch.from_numpy(standardize_rows(chunk, statistics))
-            found.append(model(batch.to(device, dtype)).double().cpu().numpy())
-    return np.concatenate(found)
+            logits.append(model(batch.to(device, dtype)).double().cpu().numpy())
+    return np.concatenate(logits)
 
 
 def _put_weights(run: Trainer, weights: Weights) -> None:
@@ -299,8 +300,8 @@ def _take_weights(run: Trainer) -> Weights:
     return {name: tensor.detach().cpu().numpy().copy() for name, tensor in state.items()}
 
 
-_LOOKED_AT = 512
-"""Examples whose predictions are counted after every epoch, to see a collapse."""
+_EVALUATED = 512
+"""Most training examples that are evaluated after every epoch, to detect a collapse."""
 
 
 def make_examples(
@@ -311,17 +312,17 @@ def make_examples(
     seed: int,
     tuned: bool = False,
 ) -> tuple[Examples, Statistics]:
-    """Standardise the inputs, hold out a part, and weigh the rest.
+    """Standardise the inputs, hold out a part, and weight the rest.
 
     Args:
-        admitted: What `fit` was given.
+        admitted: The arguments of `fit`.
         statistics: The mean and deviation of an earlier fit, which a warm start keeps.
         validation: Share to hold out; with 0, some training examples are evaluated every epoch.
-        seed: Of the held-out part.
+        seed: Random seed of the held-out part.
         tuned: Whether the loss will be chosen by validation.
     """
     inputs, labels, weight = admitted.inputs, admitted.labels, admitted.weight
-    # Where nothing is held out, groups change nothing, not even which rows are taken for one.
+    # If nothing is held out, groups change nothing, not even which rows are merged.
     cut = bool(validation) or tuned
     if admitted.form.image_shape is not None:
         together = keep_together(inputs, admitted.groups) if cut else None
@@ -347,9 +348,9 @@ def _divide(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     if not validation:
         everything = np.arange(len(labels))
-        # In even steps: rows may come sorted by class.
-        looked_at = np.unique(np.linspace(0, len(labels) - 1, min(len(labels), _LOOKED_AT)).round())
-        return everything, looked_at.astype(np.int64)
+        # In even steps, since rows may be sorted by class.
+        evaluated = np.unique(np.linspace(0, len(labels) - 1, min(len(labels), _EVALUATED)).round())
+        return everything, evaluated.astype(np.int64)
     used, held = hold_out(labels, validation, seed=seed, groups=groups)
     if not len(held):
         share = f"{validation:g} of {len(labels)} examples"
@@ -361,7 +362,7 @@ _MILDER = "another loss, such as sr with a smaller lambda0 or a rho nearer to 1"
 
 
 class CollapseWarning(UserWarning):
-    """A network came to predict one class for everything."""
+    """A network predicts one class for everything."""
 
 
 def train_backing_off(
@@ -378,8 +379,8 @@ def train_backing_off(
 
     Args:
         loss: As the user gave it.
-        setting: All but the loss.
-        examples: What to learn from; the held-out ones are evaluated after every epoch.
+        setting: All settings but the loss.
+        examples: The training data; held-out examples are evaluated after every epoch.
         execution: The device and how to use it.
         start: Weights to start from.
         patience: Epochs without a better held-out score after which to stop; `None`: never.
@@ -430,8 +431,8 @@ def _train(
         trained.losses.append(metrics["train_loss"])
         score = metrics["validation_accuracy"] / 100
         if verbose:
-            said = f", validation accuracy {score:.4f}" if patience is not None else ""
-            print(f"epoch {trainer.epoch}, loss {trained.losses[-1]:.6f}{said}")
+            scored = f", validation accuracy {score:.4f}" if patience is not None else ""
+            print(f"epoch {trainer.epoch}, loss {trained.losses[-1]:.6f}{scored}")
         trained.collapsed = watch.look(metrics)
         if trained.collapsed is not None and stop_at_collapse:
             return
@@ -447,17 +448,17 @@ def _train(
 
 
 def _written(loss: str | Loss, epochs: int) -> tuple[str, Loss | None]:
-    """A text for the configuration; and the loss itself, where no text can say it."""
+    """The loss as text for the configuration; and the loss itself, if no text expresses it."""
     if isinstance(loss, str):
         return complete_loss(loss, epochs=epochs), None
     if loss.reduction != "mean":
         raise ValueError(f"loss: expected the reduction 'mean', got {loss.reduction!r}")
     parts = [part for part in loss.modules() if isinstance(part, Loss)]
     if any(part.class_weight is not None or part.ignore_index != -100 for part in parts):
-        return Configuration.loss, loss  # a text would be without them
+        return Configuration.loss, loss  # a text would lack them
     try:
         return format_loss(loss), None
-    except ValueError:  # such as one with a schedule of the user's
+    except ValueError:  # such as one with the user's own schedule
         return Configuration.loss, loss
 
 

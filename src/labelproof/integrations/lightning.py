@@ -32,13 +32,13 @@ else:
 class ScheduleCallback(Callback):
     r"""Moves the schedules of every loss inside a module to the trainer's epoch.
 
-    The losses are found by themselves, however deep they stand, provided they are submodules:
-    `self.loss = SparseRegularized(...)` in the module's constructor, not a list or a function. A
-    run that goes on from a checkpoint, also from the middle of an epoch, goes on at its epoch.
+    It finds all losses that are submodules, at any depth: `self.loss = SparseRegularized(...)` in
+    the module's constructor, not a list or a function. A run that resumes from a checkpoint, also
+    from the middle of an epoch, resumes at its epoch.
 
     Args:
-        log: Log $\lambda$ and $\tau$ of each sparse-regularized loss, once an epoch, by the name
-            the loss has in the module: `loss/lambda` and `loss/tau` for `self.loss`.
+        log: Log $\lambda$ and $\tau$ of each sparse-regularized loss once an epoch, under the name
+            of the loss in the module: `loss/lambda` and `loss/tau` for `self.loss`.
 
     Example:
         >>> from lightning.pytorch import Trainer
@@ -50,16 +50,16 @@ class ScheduleCallback(Callback):
         self.logged = flag("log", log)
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Move to the first epoch, or to the one that a checkpoint was in the middle of.
+        """Move to the first epoch, or to the one that a checkpoint was saved in.
 
-        Lightning does not start an epoch anew that it goes on with, so its hook would not be run.
+        Lightning does not run the hook for the start of an epoch that it resumes.
         """
         if not _move(trainer, pl_module):
             kind = type(pl_module).__name__
             warnings.warn(f"no loss of labelproof is a submodule of {kind}", stacklevel=2)
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Move to the epoch that begins, and log where that led."""
+        """Move to the epoch that starts, and log the position of each schedule."""
         _move(trainer, pl_module)
         if self.logged:
             for name, value in _positions(pl_module):
@@ -70,10 +70,10 @@ class ScheduleCallback(Callback):
 class RobustModule(LightningModule):
     """A Lightning module with a robust loss, `self.robust_loss`, that follows the epochs itself.
 
-    No callback has to be remembered: the module brings its own, unless the trainer has one.
-    A class of yours that is a Lightning module already goes behind it:
-    `class Mine(RobustModule, Base)`. A checkpoint of a run with another loss is taken too: the
-    weights are loaded as strictly as ever, and the loss is as it was made.
+    It needs no callback: the module adds its own, unless the trainer has one. Put a Lightning
+    module of yours after it in the bases: `class Mine(RobustModule, Base)`. It also loads a
+    checkpoint of a run with another loss: all weights have to match, and the loss stays as it was
+    constructed.
 
     Args:
         robust_loss: A loss of labelproof, any module over (logits, target), or a loss as text.
@@ -103,12 +103,12 @@ class RobustModule(LightningModule):
         self.register_load_state_dict_pre_hook(_keep_own_loss)
 
     def configure_callbacks(self) -> Sequence[Callback]:
-        """What the next class asks for, and a `ScheduleCallback` where the trainer has none.
+        """The callbacks of the next class, and a `ScheduleCallback` if the trainer has none.
 
-        A callback of a module takes the place of the trainer's of that class, which may log.
+        A module's callback would replace the trainer's of the same class, which may log.
         """
-        asked: Sequence[Callback] | Callback = super().configure_callbacks()
-        callbacks = list(asked) if isinstance(asked, Sequence) else [asked]
+        requested: Sequence[Callback] | Callback = super().configure_callbacks()
+        callbacks = list(requested) if isinstance(requested, Sequence) else [requested]
         present = [*callbacks, *getattr(self.trainer, "callbacks", [])]
         if not any(isinstance(callback, ScheduleCallback) for callback in present):
             callbacks.append(ScheduleCallback())
@@ -118,26 +118,26 @@ class RobustModule(LightningModule):
 def _keep_own_loss(
     module: RobustModule, state: dict[str, Any], prefix: str, *_arguments: Any
 ) -> None:
-    """Leave the loss as it is where a checkpoint was written with another one.
+    """Keep the state of the loss if a checkpoint was written with another one.
 
-    What is in a checkpoint of a loss is where its schedule stood, or class weights of torch's own:
-    nothing to another loss, but torch would refuse the network's weights for it. A loss that learns
-    something itself is left to torch, lest it stay at its first values and nobody know.
+    A checkpoint has the position of a loss's schedule, or class weights of a loss of torch. Another
+    loss has no use for them, but torch would refuse the whole checkpoint. A loss with parameters
+    is left to torch, which raises an error instead of silently keeping their initial values.
     """
     loss, start = module.robust_loss, f"{prefix}robust_loss."
     if next(loss.parameters(), None) is not None:
         return
     own = loss.state_dict(prefix=start)
-    found = [key for key in state if key.startswith(start)]
-    if own.keys() == set(found):
+    stored = [key for key in state if key.startswith(start)]
+    if own.keys() == set(stored):
         return
-    for key in found:
+    for key in stored:
         del state[key]
     state.update(own)
 
 
 def _move(trainer: Trainer, module: nn.Module) -> int:
-    """Bring every loss of a module to the trainer's epoch; how many there are."""
+    """Move every loss of a module to the trainer's epoch; return their number."""
     losses = [part for part in module.modules() if isinstance(part, Loss)]
     for loss in losses:
         loss.set_epoch(trainer.current_epoch)

@@ -41,89 +41,87 @@ from labelproof.tuning import DEFAULT_TRIALS, tune
 __all__ = ["CollapseWarning", "RobustClassifier"]
 
 _SETTINGS = ("network", "epochs", "batch_size", "optimizer", "learning_rate", "weight_decay")
-"""Settings of `Configuration`. Whoever gives one of them means the network."""
+"""Settings of `Configuration`. Setting any of them selects the network."""
 
 
 class RobustClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier that stays right when its training labels are wrong.
+    """A classifier that is robust to wrong training labels.
 
     For rows it is the blend of classifiers that predicts held-out labels best, for images a neural
-    network with a robust loss. It makes any classifier of scikit-learn robust, too. Rows need not
-    be standardised. A table of pandas may have categories, dates and missing values; images come as
-    they are, `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)`, of bytes or of numbers from 0 to 1.
+    network with a robust loss. It also makes any scikit-learn classifier robust. Rows need not be
+    standardised. A pandas table may have categories, dates and missing values. Images are
+    `(N, H, W)`, `(N, H, W, C)` or `(N, C, H, W)`, of bytes or of numbers from 0 to 1.
 
     Args:
-        loss: What is minimised: a text such as `"gce(q=0.7)"`, a loss of this package, any
-            module over (logits, target), or `"auto"` to have it chosen by validation on the noisy
-            labels. An `sr` without arguments, as in `"ce+sr"`, gets a weight that starts below the
-            paper's bound of 1 / p and grows fortyfold over the epochs, however many they are, and
-            is halved should the network collapse; an `sr` with arguments is taken as it is
-            written.
+        loss: A text such as `"gce(q=0.7)"`, a loss of this package, any module over
+            (logits, target), or `"auto"` to choose one by validation on the noisy labels. An `sr`
+            without arguments, as in `"ce+sr"`, has a weight that starts below the paper's bound of
+            1 / p and grows fortyfold over the epochs, however many they are, and that is halved if
+            the network collapses; an `sr` with arguments is used as written.
         network: A text such as `"mlp(hidden=100,depth=1)"`, or `"auto"`: one hidden layer of 100
             for rows, and for images `cnn4`, `cnn8` or `resnet18` by their size.
         estimator: `"auto"` trains linear models, kernels and forests on rows, and blends those that
-            predict held-out labels best; for images, and where a setting of
-            the network is given, it is the network. `"network"`, or `None`, is the network. A
-            classifier of scikit-learn whose `fit` takes `sample_weight` is made robust: its
-            out-of-sample probabilities tell the noise, and it is trained again on the probability
-            of each true class.
-        epochs: Passes over the training examples, or `"auto"`: 50 for images, and for rows as many
-            as make some hundred steps, at least 20.
+            predict held-out labels best; for images, and if a setting of the network is given, it
+            is the network. `"network"`, or `None`, is the network. A scikit-learn classifier whose
+            `fit` takes `sample_weight` is made robust: the noise is estimated from its
+            out-of-sample probabilities, and it is trained again on the probability of each true
+            class.
+        epochs: Passes over the training examples, or `"auto"`: 50 for images, and for rows enough
+            for some hundred steps, at least 20.
         batch_size: Examples in a step, or `"auto"`: 32 to 256, by the number of examples.
         optimizer: `"sgd"`, with a momentum of 0.9, or `"adamw"`.
-        learning_rate: Of the first epoch, from which it falls to zero along a cosine; `"auto"` is
-            0.02 for SGD and 0.001 for AdamW.
+        learning_rate: Of the first epoch, with a cosine decay to zero; `"auto"` is 0.02 for SGD and
+            0.001 for AdamW.
         weight_decay: Of all parameters, or `"auto"`: for rows the more, the more features there are
             for an example; 0.001 for images.
-        early_stopping: Whether to hold out a part of the examples, stop when their labels, wrong
-            ones among them, are no longer predicted better, and keep the best weights.
+        early_stopping: Whether to hold out a part of the examples, stop when the accuracy on their
+            noisy labels no longer improves, and keep the best weights.
         validation_fraction: Share of the examples that early stopping holds out.
-        n_iter_no_change: Epochs without a better score, after which it stops.
-        class_weight: `"balanced"`, or a weight for each class; all count alike unless given.
-        warm_start: Whether `fit` goes on from the weights of the last one.
-        random_state: A number, for the same bytes every time; a `RandomState`; or `None`.
-        device: `"auto"`, `"cpu"`, `"cuda"`, `"mps"`; `auto` is the fastest there is for images, and
-            the CPU for rows, whose networks are too small to gain from any other.
-        fast: Whether `"auto"` compares linear models, kernels and forests alone. With `False` it
-            adds networks, boosting and further forests, which takes five times as long and on 24
-            tables was no more accurate in the mean.
-        n_jobs: How many folds or trees to train at a time, without the network; `-1` is one a core.
+        n_iter_no_change: Epochs without a better score after which early stopping stops.
+        class_weight: `"balanced"`, or a weight for each class; 1 by default.
+        warm_start: Whether `fit` resumes from the weights of the last one.
+        random_state: An integer for reproducible results; a `RandomState`; or `None`.
+        device: `"auto"`, `"cpu"`, `"cuda"`, `"mps"`; `auto` is the fastest available for images,
+            and the CPU for rows, whose networks are too small to gain from another device.
+        fast: Whether `"auto"` compares linear models, kernels and forests alone. `False` adds
+            networks, boosting and further forests, which takes five times as long and on 24 tables
+            was no more accurate on average.
+        n_jobs: Number of folds or trees to train in parallel, without the network; `-1` uses all
+            cores.
         verbose: Whether to print a line for every epoch, or for every candidate.
 
     Attributes:
         classes_: The classes, sorted.
         n_features_in_: Number of columns; of numbers in an image.
-        feature_names_in_: Names of the columns, where all of them are text.
+        feature_names_in_: Names of the columns, if all of them are text.
         image_shape_: Height, width and channels; only after images.
-        loss_: The loss that was minimised, as text where it has one.
+        loss_: The loss that was minimised, as text if possible.
         network_: The network, as text.
         loss_curve_: Mean loss of each epoch.
-        validation_scores_: Accuracy on what was held out, by its noisy labels, epoch by epoch; only
-            after early stopping.
-        best_validation_score_: The best of the last `fit`, of the weights that are kept.
+        validation_scores_: Accuracy on the held-out noisy labels after each epoch; only with early
+            stopping.
+        best_validation_score_: The best score of the last `fit`, that of the weights it kept.
         n_iter_: Number of epochs.
         weights_: The parameters by name, as arrays.
-        estimator_: The fitted classifiers, over the features that the columns of a table became.
-            This and what follows is there only without the network, and `loss_` to `weights_` only
-            with it.
-        candidates_: Of each candidate by name the `log_loss` of held-out labels, its `agreement`
-            with them, and its `weight` in the mean that predicts.
-        out_of_sample_proba_: How probable each label is for each training row, by models that were
-            not trained on the row, as `labelproof.audit` takes it; rows with a weight of 0 are left
-            out.
+        estimator_: The fitted classifiers, over the encoded columns of a table. This attribute and
+            those below exist only without the network, `loss_` to `weights_` only with it.
+        candidates_: For each candidate by name, the `log_loss` of held-out labels, its `agreement`
+            with them, and its `weight` in the blend.
+        out_of_sample_proba_: Out-of-sample probabilities of the given labels of the training rows,
+            as `labelproof.audit` takes them; rows with a weight of 0 are left out.
         noise_rate_: The estimated share of wrong labels.
-        transition_matrix_: How probable each label (column) is for each true class (row).
+        transition_matrix_: The probability of each label (column) for each true class (row).
 
     Example:
         >>> from sklearn.datasets import load_iris
         >>> features, species = load_iris(return_X_y=True)
-        >>> species[::5] = 0  # a fifth of the labels is not to be trusted
+        >>> species[::5] = 0  # a fifth of the labels is unreliable
         >>> classifier = RobustClassifier(random_state=0).fit(features, species)
         >>> classifier.predict(features[[3, 80, 120]])
         array([0, 1, 2])
     """
 
-    # Where scikit-learn routes metadata, groups that are meant for a splitter come to `fit` too.
+    # With metadata routing, groups for a splitter are passed to `fit` too.
     __metadata_request__fit = {"groups": True}  # noqa: RUF012
     classes_: NDArray[Any]
     weights_: Weights
@@ -186,22 +184,22 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         Args:
             X: Rows `(N, F)`, a table, or images `(N, H, W)`, `(N, H, W, C)`, `(N, C, H, W)`.
             y: A label for each: numbers or text.
-            sample_weight: How much each counts; a weight of 2 is the example twice.
-            groups: What each belongs to, such as a customer or a patient. Examples of one group,
-                and exact copies without being asked, stay on one side wherever some are held out:
-                by `estimator`, early stopping or `loss="auto"`.
+            sample_weight: The weight of each; 2 counts the example twice.
+            groups: The group of each, such as a customer or a patient. Examples of one group, and
+                always exact copies, stay on one side if some are held out: by `estimator`, early
+                stopping or `loss="auto"`.
 
         Raises:
             ValueError: A setting or the data cannot be used; the message says which and why.
 
         Warns:
-            CollapseWarning: The network came to predict one class for everything.
+            CollapseWarning: The network predicts one class for everything.
         """
-        goes_on = flag("warm_start", self.warm_start) and hasattr(self, "weights_")
+        resumes = flag("warm_start", self.warm_start) and hasattr(self, "weights_")
         stops = flag("early_stopping", self.early_stopping)
         share = within("validation_fraction", self.validation_fraction, 0, 0.9, open_low=True)
         seed = self._draw_seed()
-        known = self._form if goes_on else None
+        known = self._form if resumes else None
         kind = self._admit_kind()
         # A table's class weights are for the true classes, which are not known yet.
         balance = None if kind != "network" and dimensions(X) == 2 else self.class_weight
@@ -213,20 +211,20 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             return self._fit_rows(admitted, seed)
         examples, statistics = make_examples(
             admitted,
-            statistics=self._statistics if goes_on else None,
+            statistics=self._statistics if resumes else None,
             validation=share if stops else 0.0,
             seed=seed,
             tuned=self._tunes,
         )
-        earlier = self.loss_curve_ if goes_on else []
+        earlier = self.loss_curve_ if resumes else []
         setting = choose_setting(
             examples.dataset.input_shape,
             len(examples.used),
             seed=derive_seed(seed, "fit", len(earlier)),
             **{name: getattr(self, name) for name in _SETTINGS},
         )
-        same = not goes_on or np.array_equal(admitted.classes, self.classes_)
-        if not same or (goes_on and setting.network != self.network_):
+        same = not resumes or np.array_equal(admitted.classes, self.classes_)
+        if not same or (resumes and setting.network != self.network_):
             got = f"{setting.network} and {admitted.classes}"
             raise ValueError(f"warm_start: expected network and classes as before, got {got}")
         execution = choose_execution(str(self._choose_device(images=images)))
@@ -236,11 +234,11 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             setting,
             examples,
             execution,
-            start=self.weights_ if goes_on else None,
+            start=self.weights_ if resumes else None,
             patience=whole("n_iter_no_change", self.n_iter_no_change, 1) if stops else None,
             verbose=bool(self.verbose),
         )
-        scores = [*(getattr(self, "validation_scores_", []) if goes_on else []), *trained.scores]
+        scores = [*(getattr(self, "validation_scores_", []) if resumes else []), *trained.scores]
         self._forget()
         self.classes_, self._form, self._statistics = admitted.classes, admitted.form, statistics
         if admitted.form.image_shape is not None:
@@ -251,12 +249,12 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         if scores:
             self.validation_scores_ = scores
         if trained.scores:
-            # Not the best of all fits: the weights of an earlier one are gone.
+            # Not the best of all fits: the weights of earlier ones are lost.
             self.best_validation_score_ = max(trained.scores)
         return self
 
     def _admit_kind(self) -> str:
-        """Whether to train the network, the candidates (`auto`), or a classifier that was given."""
+        """Whether to train the network, the candidates (`auto`), or the given `estimator`."""
         if self.estimator in (None, "network"):
             return "network"
         if self.estimator != "auto":
@@ -271,7 +269,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         return "auto"
 
     def _fit_rows(self, admitted: Admitted, seed: int) -> Self:
-        """Train another classifier than the network, or several."""
+        """Fit the candidates, or the given estimator, to rows."""
         examples = label_rows(
             admitted.inputs,
             admitted.labels,
@@ -300,7 +298,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """The probability of each class for each example, `(N, C)`.
 
-        Of a network it is the softmax; of an `estimator` it is calibrated for the true labels.
+        For a network it is the softmax; otherwise it is calibrated to the true labels.
         """
         return np.exp(self.predict_log_proba(X))
 
@@ -324,14 +322,14 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         return predict_logits(*arguments, len(self.classes_), device)
 
     def _forget(self) -> None:
-        """Leave nothing of an earlier fit, which may have been of another kind."""
+        """Remove the attributes of an earlier fit, which may have been of another kind."""
         for name in set(vars(self)) - {"n_features_in_", "feature_names_in_"}:
             if name.endswith("_") or name in ("_model", "_statistics"):
                 delattr(self, name)
 
     def _draw_seed(self) -> int:
         if self.random_state is None:
-            # Not NumPy's global state, which belongs to the program and would be moved on.
+            # Not NumPy's global state, which belongs to the program and would be advanced.
             return int(np.random.SeedSequence().generate_state(1)[0])
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 

@@ -25,7 +25,7 @@ else:
 __all__ = ["ScheduleCallback", "TrainerLoss", "trainer_loss"]
 
 IGNORED = -100
-"""What the Trainer leaves out where it counts labels; there is no setting for it."""
+"""The label that the Trainer does not count, which has no setting."""
 
 
 class TrainerLoss:
@@ -45,27 +45,27 @@ class TrainerLoss:
         labels: Tensor | None,
         num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor:
-        """Loss of a batch, as the Trainer asks for it.
+        """The loss of a batch, with the signature that the Trainer expects.
 
         Args:
-            outputs: What the model returned: with a key `logits`, or a tuple that begins with
+            outputs: The outputs of the model: with a key `logits`, or a tuple that starts with
                 them. Classes are on the last axis, as in `(N, C)` and `(N, T, C)`, and on axis 1
-                of images, `(N, C, H, W)`, or where only that fits the labels.
-            labels: Class indices without the class axis, -100 for those that do not count; or
-                class probabilities of the logits' shape.
-            num_items_in_batch: How many labels count in all batches that are accumulated for one
-                step. The loss is this batch's share of the mean over all of them.
+                of images, `(N, C, H, W)`, or if only that fits the labels.
+            labels: Class indices without the class axis, -100 for those to ignore; or class
+                probabilities of the logits' shape.
+            num_items_in_batch: Number of labels, without ignored ones, in all batches accumulated
+                for one step. The loss is this batch's share of the mean over all of them.
         """
         if labels is None:
             raise ValueError("labels: expected a tensor, got None; the batches need a key 'labels'")
         logits, labels = _rows(_logits(outputs), labels)
         if logits.device != self._device:
-            self.loss.to(logits.device)  # the Trainer moves its model, and this is not part of it
+            self.loss.to(logits.device)  # not part of the model, which the Trainer moves
             self._device = logits.device
         value = self.loss(logits, labels)
         if num_items_in_batch is None:
             return value
-        # A step whose labels are all ignored counts none, and 0 / 0 would end the run.
+        # If all labels of a step are ignored, 0 / 0 would be NaN.
         items = torch.as_tensor(num_items_in_batch).clamp_min(1)
         return value * (_count(labels) / items)
 
@@ -73,16 +73,16 @@ class TrainerLoss:
 def trainer_loss(loss: Loss | nn.Module | str) -> TrainerLoss:
     """Make a `compute_loss_func` for a Hugging Face Trainer.
 
-    Under gradient accumulation, and over several devices, the step is the one that a single batch
-    of all those examples would have given. (With class weights, whose mean divides by the weights,
-    each accumulated batch divides by its own.)
+    With gradient accumulation or several devices, a step equals that of a single batch of all these
+    examples. (With class weights, whose mean divides by the weights, each accumulated batch divides
+    by its own.)
 
     It is for classification: of sequences, of tokens, of images. The labels of a causal language
     model, which are the inputs themselves, would have to be shifted first.
 
     Args:
         loss: A loss of labelproof, any module over (logits, target), or a loss as text. Its
-            reduction is the mean and its ignored index -100, which is what the Trainer counts by.
+            reduction must be the mean and its ignored index -100, as the Trainer assumes.
 
     Example:
         >>> import torch
@@ -91,7 +91,7 @@ def trainer_loss(loss: Loss | nn.Module | str) -> TrainerLoss:
         >>> loss(outputs, torch.tensor([[0, 1, -100], [2, -100, -100]]))
         tensor(1.3863)
 
-        With the model and the arguments of a Trainer that exists already:
+        With the model and arguments of an existing Trainer:
 
         >>> loss = trainer_loss("ce+sr(tau=0.5,p=0.1)")
         >>> settings = dict(compute_loss_func=loss, callbacks=[ScheduleCallback(loss)])
@@ -107,10 +107,10 @@ def trainer_loss(loss: Loss | nn.Module | str) -> TrainerLoss:
 class ScheduleCallback(TrainerCallback):
     """Moves the schedules of a loss to the Trainer's epoch, counted from 0.
 
-    A Trainer that resumes in the middle of an epoch goes on at that epoch.
+    If the Trainer resumes in the middle of an epoch, so do the schedules.
 
     Args:
-        loss: What `trainer_loss` returned, or a loss of labelproof that your own code calls.
+        loss: The result of `trainer_loss`, or a loss of labelproof that your own code calls.
 
     Example:
         >>> loss = trainer_loss("ce+sr(lambda0=1,rho=2)")
@@ -130,7 +130,7 @@ class ScheduleCallback(TrainerCallback):
         control: TrainerControl,
         **kwargs: Any,
     ) -> None:
-        """Move to the epoch that begins or is gone on with."""
+        """Move to the epoch that starts or resumes."""
         self.loss.set_epoch(math.floor(state.epoch or 0))
 
 
@@ -139,15 +139,15 @@ def _logits(outputs: Mapping[str, Any] | tuple[Any, ...] | Tensor) -> Tensor:
         if "logits" not in outputs:
             raise ValueError(f"outputs: expected a key 'logits', got {', '.join(outputs)}")
         return outputs["logits"]
-    # The Trainer keeps the labels from the model, so no loss stands in front of the logits.
+    # The Trainer does not pass labels to the model, so no loss comes before the logits.
     return outputs[0] if isinstance(outputs, (tuple, list)) else outputs
 
 
 def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Put the classes of `(N, T, C)` on axis 1, by making every token an example of its own.
+    """Put the classes of `(N, T, C)` on axis 1, by making every token an example.
 
-    Logits of images, `(N, C, H, W)`, have them there already. What fits neither layout is left as
-    it is, for the loss to say what is wrong with it.
+    Logits of images, `(N, C, H, W)`, have them there already. Anything else is left unchanged, for
+    the loss to raise the error.
     """
     per_pixel = (logits.shape[0], *logits.shape[2:])
     of_images = logits.ndim > 3 and labels.shape in (logits.shape, per_pixel)
@@ -161,5 +161,5 @@ def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _count(labels: Tensor) -> Tensor | int:
-    """How many labels the Trainer counted here: all entries but -100, of probabilities too."""
+    """The number of labels that the Trainer counts: all entries but -100, of probabilities too."""
     return labels.numel() if is_probabilities(labels) else labels.ne(IGNORED).sum()
