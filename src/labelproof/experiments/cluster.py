@@ -2,7 +2,7 @@
 
 If a worker or its machine is lost, Ray retries the task on another one, which resumes from the
 checkpoint in the run's folder. Tasks report epochs through a queue on this machine and return their
-final event. Where no machine is left, or Ray itself is gone, a ConnectionError says so.
+final event. If all machines are lost, or Ray itself, a ConnectionError is raised.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from labelproof.training.execution import StopRequest, choose_execution
 from labelproof.training.runner import Event, Job, train_runs
 from labelproof.version import __version__
 
-PATIENCE = 60.0  # seconds that a run may take to save itself, perhaps in the middle of compiling
-GONE = 30.0  # seconds without a machine to train on; Ray ends a program after 60 without its head
-SPARE = 2  # runs that wait for a place, so that one is taken again as soon as it is free
+PATIENCE = 60.0  # seconds that a run may take to save a checkpoint, perhaps while it compiles
+GONE = 30.0  # seconds without a machine to train on; Ray exits after 60 without its head node
+SPARE = 2  # runs that wait for a free machine, so that it is used at once
 
 PRIVATE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
-"""A Ray of our own listens on 127.0.0.1 alone, which Ray does only where clusters are switched off,
-and reports to no one. Both are read when Ray is imported."""
+"""The environment of a local Ray, read when it is imported: it listens on 127.0.0.1 alone, which it
+does only if clusters are disabled, and sends no usage statistics."""
 
 
 class WorkerLostError(RuntimeError):
@@ -95,7 +95,7 @@ class RayEngine:
 
     @contextmanager
     def opened(self) -> Iterator[torch.device]:
-        """Connected for the length of the block; gives the kind of device that runs get there."""
+        """Connect for the length of the block; yield the kind of device that runs get there."""
         with connected(self.address) as ray:
             yield torch.device("cuda" if "GPU" in self._needs(ray) else "cpu")
 
@@ -106,7 +106,7 @@ class RayEngine:
         load: Callable[[Configuration], Examples],
         stop: StopRequest | None = None,
     ) -> Iterator[Event]:
-        """As `train_runs`; jobs are asked for as others end, a few more than there is room for."""
+        """As `train_runs`; takes jobs as others end, a few more than there is room for."""
         with connected(self.address) as ray:
             tasks, waiting, more = _Tasks(ray, self, self._needs(ray)), iter(jobs), True
             try:
@@ -114,7 +114,7 @@ class RayEngine:
                     room = tasks.room()
                     wanted = more and 0 < room > len(tasks.running) - SPARE
                     if wanted:
-                        # One by one: what comes next may depend on what came out so far.
+                        # One by one: the next job may depend on the results so far.
                         job = next(waiting, None)
                         more = job is not None
                         if job is not None:
@@ -122,7 +122,7 @@ class RayEngine:
                     yield from tasks.events(0.0 if wanted else 0.2)
                 yield from tasks.end()
             except (Exception, GeneratorExit) as error:
-                # Whatever went wrong with one run, or in the program, the others' work is kept.
+                # Whatever failed, in one run or in the program, the other runs are saved.
                 with suppress(ray.exceptions.RayError):
                     list(tasks.end())
                 if isinstance(error, ray.exceptions.RayError):
@@ -133,15 +133,15 @@ class RayEngine:
                     tasks.queue.shutdown()
 
     def _needs(self, ray: Any) -> dict[str, float]:
-        """What each run takes of a machine; refuse what would wait for ever."""
-        there = ray.cluster_resources()
+        """The resources of each run; refuse more than there are, which would wait for ever."""
+        total = ray.cluster_resources()
         needs: dict[str, float] = {"CPU": self.cpus_per_run}
-        if self.device == "cuda" or (self.device == "auto" and there.get("GPU")):
+        if self.device == "cuda" or (self.device == "auto" and total.get("GPU")):
             needs["GPU"] = self.gpus_per_run
-        for name, wanted in needs.items():
-            if wanted > (has := there.get(name, 0)):
+        for name, needed in needs.items():
+            if needed > (has := total.get(name, 0)):
                 raise ValueError(
-                    f"--engine ray: expected {wanted:g} {name}, the cluster has {has:g}"
+                    f"--engine ray: expected {needed:g} {name}, the cluster has {has:g}"
                 )
         return needs
 
@@ -149,15 +149,15 @@ class RayEngine:
 @dataclass
 class _Run:
     job: Job
-    epochs: int = -1  # that were told of; -1 before its start
+    epochs: int = -1  # reported so far; -1 before its start
 
-    def tell(self, kind: str, value: Any) -> Iterator[Event]:
-        """An event, unless another worker has told of it before it was lost."""
+    def report(self, kind: str, value: Any) -> Iterator[Event]:
+        """An event, unless a worker that was lost has already reported it."""
         reached = value["epoch"] + 1 if kind == "epoch" else 0
         if kind in ("started", "epoch") and reached <= self.epochs:
             return
         if self.epochs < 0 and kind != "started":
-            yield Event(self.job, "started", 0)  # what ends has begun, for whoever counts
+            yield Event(self.job, "started", 0)  # every run that ends has started
         self.epochs = max(self.epochs, value if kind == "started" else reached)
         yield Event(self.job, kind, value)
 
@@ -187,14 +187,14 @@ class _Tasks:
         )(_train)
 
     def room(self) -> float:
-        """How many runs the machines can train at a time; an error where none is left for long."""
-        there: dict[str, float] = {}
+        """How many runs the machines can train at a time; an error if none is left for long."""
+        total: dict[str, float] = {}
         reason = f"{self.head} does not answer"
-        with suppress(OSError):  # Ray itself would wait for a head that is gone until it exits
-            _knock(self.head)
-            there = self.ray.cluster_resources()
-            reason = f"it has {there.get('CPU', 0):g} CPU and {there.get('GPU', 0):g} GPU left"
-        room = min(there.get(name, 0) // need for name, need in self.needs.items())
+        with suppress(OSError):  # Ray itself would wait for a lost head node until it exits
+            _probe(self.head)
+            total = self.ray.cluster_resources()
+            reason = f"it has {total.get('CPU', 0):g} CPU and {total.get('GPU', 0):g} GPU left"
+        room = min(total.get(name, 0) // need for name, need in self.needs.items())
         if room:
             self.gone_since = None
         elif self.gone_since is None:
@@ -208,35 +208,35 @@ class _Tasks:
         if data not in self.datasets:
             self.datasets[data] = self.ray.put(examples.dataset)
         labels: Any = replace(examples, dataset=None)  # pyright: ignore[reportArgumentType]
-        # A worker may be in another place.
+        # A worker may have another working directory.
         placed = replace(job, folder=None if job.folder is None else job.folder.resolve())
-        tell = self.queue, len(self.runs)
-        means = "cuda" if "GPU" in self.needs else "cpu", self.engine, __version__
+        report = self.queue, len(self.runs)
+        setup = "cuda" if "GPU" in self.needs else "cpu", self.engine, __version__
         self.runs.append(_Run(job))
-        reference = self.remote.remote(placed, self.datasets[data], labels, tell, means)
+        reference = self.remote.remote(placed, self.datasets[data], labels, report, setup)
         self.running[reference] = self.runs[-1]
 
     def events(self, seconds: float, *, ending: bool = False) -> Iterator[Event]:
-        """What tasks have told, and the end of those that have ended."""
+        """The events that tasks have reported, and the last one of those that have ended."""
         ended, _ = self.ray.wait([*self.running], timeout=seconds) if self.running else ([], [])
         for number, kind, value in self.queue.get_nowait_batch(self.queue.qsize()):
-            yield from self.runs[number].tell(kind, value)
+            yield from self.runs[number].report(kind, value)
         for reference in ended:
             run = self.running.pop(reference)
             try:
                 kind, value = self.ray.get(reference)
             except self.ray.exceptions.RayError as error:
-                said = str(error).partition("\n")[0]
-                cause = getattr(error, "cause", None) or WorkerLostError(f"worker lost: {said}")
+                reason = str(error).partition("\n")[0]
+                cause = getattr(error, "cause", None) or WorkerLostError(f"worker lost: {reason}")
                 if not ending and not isinstance(cause, WorkerLostError):
                     raise cause from error
                 kind, value = ("stopped", (run.epochs, 0)) if ending else ("failed", cause)
             if run.epochs >= 0 or kind != "stopped":
-                yield from run.tell(kind, value)
+                yield from run.report(kind, value)
 
     def end(self) -> Iterator[Event]:
-        """Have every run save where it stands, and wait until it has."""
-        # The last first: a place that becomes free is not taken by a run that waited for one.
+        """Have every run save a checkpoint, and wait until it has."""
+        # The last first, so that no waiting run starts in a place that becomes free.
         for reference in reversed(self.running):
             self.ray.cancel(reference)  # an interrupt in the worker
         until = time.monotonic() + (PATIENCE if self.gone_since is None else 5)
@@ -253,17 +253,17 @@ def _gone(reason: str) -> ConnectionError:
     )
 
 
-def _knock(address: str) -> None:
-    """Raise an OSError where no one listens: Ray itself would ask for minutes."""
+def _probe(address: str) -> None:
+    """Raise an OSError if nothing listens there; Ray itself would retry for minutes."""
     host, _, port = address.rpartition(":")
     socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
 
 
 def _train(
-    job: Job, dataset: Any, labels: Examples, tell: tuple[Any, int], means: tuple[Any, ...]
+    job: Job, dataset: Any, labels: Examples, report: tuple[Any, int], setup: tuple[Any, ...]
 ) -> tuple[str, Any]:
-    """What a worker does; its arrays are read-only, as they come from Ray's object store."""
-    (queue, number), (device, engine, version) = tell, means
+    """Train a run in a worker; its arrays are read-only, as they are in Ray's object store."""
+    (queue, number), (device, engine, version) = report, setup
     if version != __version__:
         raise ValueError(
             f"labelproof: expected the version {version} of the program that gave the job, got "
@@ -285,15 +285,15 @@ def _train(
             if kind in ("started", "epoch", "notice") and not stop.wanted:
                 queue.put((number, kind, value))
     if kind == "stopped" and stop.signal == signal.SIGTERM:
-        raise WorkerLostError("the worker was told to end")  # Ray gives the task to another one
+        raise WorkerLostError("the worker was told to end")  # Ray retries the task on another one
     return kind, value
 
 
 @contextmanager
 def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
-    """The module `ray`, connected for the length of the block, or as it is connected already.
+    """The module `ray`, connected for the length of the block unless it already is.
 
-    Raises ConnectionError where none answers. Options are those of `ray.init`.
+    Raises ConnectionError if no cluster answers. Options are those of `ray.init`.
     """
     with patch.dict(os.environ, {} if address else PRIVATE):
         import ray
@@ -303,12 +303,12 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
         handler = signal.getsignal(signal.SIGTERM) if main else None
         options |= {"log_to_driver": False, "logging_level": "error"}
         if ours and address is None:
-            # By this word a cluster that RAY_ADDRESS names is left alone.
+            # "local" ignores a cluster that RAY_ADDRESS names.
             ray.init("local", include_dashboard=False, **options)
         elif ours and address is not None:
             try:
                 if ":" in address:
-                    _knock(address)
+                    _probe(address)
                 ray.init(address, **options)
             except (RuntimeError, OSError) as error:
                 raise ConnectionError(
@@ -317,7 +317,7 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
                     "it asks for a token, HOST:PORT also needs RAY_AUTH_MODE=token"
                 ) from error
         if handler is not None:
-            # Ray's own handler exits at once; it must not take the place of a `StopRequest`.
+            # Ray's own handler exits at once; it must not replace that of a `StopRequest`.
             signal.signal(signal.SIGTERM, handler)
     try:
         yield ray

@@ -16,10 +16,10 @@ from labelproof.training.provenance import BEGUN_ON
 from labelproof.training.record import RECORD, RunRecord
 
 _FIRST = ("data", "data version", "noise", "imbalance", "algorithm", "loss")
-"""Settings that are read first, where they differ."""
+"""Settings that are listed first, if they differ."""
 _METRICS = {"test": "test_accuracy", "validation": "validation_accuracy"}
 _VERSION = "data version"
-"""What tells runs apart that differ in what was in the data alone: labels, rows or columns."""
+"""Distinguishes runs that differ only in the contents of their data: labels, rows or columns."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def read_records(*folders: str | os.PathLike[str]) -> list[RunRecord]:
 
     Raises:
         FileNotFoundError: There is no such folder.
-        ValueError: A file is no record.
+        ValueError: A file is not a record.
 
     Example:
         >>> read_records(getfixture("tmp_path"))
@@ -70,8 +70,8 @@ def read_records(*folders: str | os.PathLike[str]) -> list[RunRecord]:
     for folder in folders:
         if not Path(folder).is_dir():
             raise FileNotFoundError(f"{folder}: there is no such folder")
-    found = {file.resolve(): file for folder in folders for file in find_record_files(Path(folder))}
-    return [read_record_file(file) for file in found.values()]
+    files = {file.resolve(): file for folder in folders for file in find_record_files(Path(folder))}
+    return [read_record_file(file) for file in files.values()]
 
 
 def find_unfinished(*folders: str | os.PathLike[str]) -> list[Path]:
@@ -115,7 +115,7 @@ def compare_runs(records: Iterable[RunRecord]) -> list[Compared]:
     for record, version, measured_on in _measured(records):
         settings = {**record.configuration, _VERSION: version}
         seed = int(settings.pop("seed"))
-        # Another measure is another group: of test labels and of held-out ones there is no mean.
+        # Accuracies on test labels and on held-out ones are never averaged.
         key = json.dumps([settings, measured_on], sort_keys=True)
         groups.setdefault(key, (settings, measured_on, {}))[2].setdefault(seed, record)
     every = [settings for settings, _, _ in groups.values()]
@@ -130,10 +130,10 @@ def compare_runs(records: Iterable[RunRecord]) -> list[Compared]:
         )
         for settings, measured_on, runs in groups.values()
     ]
-    places = {_place(each): number for number, each in reversed(list(enumerate(compared)))}
-    compared.sort(key=lambda each: (places[_place(each)], -each.mean))
+    places = {_task(each): number for number, each in reversed(list(enumerate(compared)))}
+    compared.sort(key=lambda each: (places[_task(each)], -each.mean))
     best: dict[tuple[str, ...], Compared] = {}
-    return [_with_difference(each, best.setdefault(_place(each), each)) for each in compared]
+    return [_with_difference(each, best.setdefault(_task(each), each)) for each in compared]
 
 
 def _measured(records: Iterable[RunRecord]) -> list[tuple[RunRecord, int, str]]:
@@ -149,35 +149,35 @@ def _measured(records: Iterable[RunRecord]) -> list[tuple[RunRecord, int, str]]:
         mark = record.data.get("fingerprint")
         if mark and str(mark) not in known:
             known.append(str(mark))
-        # An old record does not say what its data were.
+        # Old records have no fingerprint of their data.
         found.append((record, known.index(str(mark)) + 1 if mark else 1, measured[0]))
     if unmeasured:
-        said = (
+        message = (
             f"{count(len(unmeasured), 'run')} left out, neither tested nor validated: "
             f"{few(unmeasured)}; train with a share to validate on (validation=0.1), or on data "
             "with a test part"
         )
         if not found:
-            raise ValueError(said)
-        notice(said)
+            raise ValueError(message)
+        notice(message)
     return found
 
 
-def _place(compared: Compared) -> tuple[str, ...]:
-    """What runs have to have in common to be compared by their accuracy."""
+def _task(compared: Compared) -> tuple[str, ...]:
+    """The settings that runs must share for their accuracies to be compared."""
     names = ["data", "noise", "imbalance"]
     if compared.measured_on == "validation":
-        names.append(_VERSION)  # other data have other labels that were held out
+        names.append(_VERSION)  # other data have other held-out labels
     return (compared.measured_on, *(str(compared.settings.get(name, "")) for name in names))
 
 
 def _with_difference(each: Compared, best: Compared) -> Compared:
     seeds = sorted(best.accuracies.keys() & each.accuracies.keys())
-    # By seed: the same noise and first weights, so that what they share is no part of it.
-    ahead = [each.accuracies[seed] - best.accuracies[seed] for seed in seeds]
-    if best is each or not ahead:
+    # By seed, so that the effect of the same noise and initial weights cancels out.
+    differences = [each.accuracies[seed] - best.accuracies[seed] for seed in seeds]
+    if best is each or not differences:
         return each
-    return replace(each, difference=(fmean(ahead), _deviation(ahead)))
+    return replace(each, difference=(fmean(differences), _deviation(differences)))
 
 
 def _deviation(values: Sequence[float]) -> float | None:

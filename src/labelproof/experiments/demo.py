@@ -37,7 +37,7 @@ SPARSE = "sr(tau=0.5,p=0.1,lambda0=5,rho=1.1,normalize=false)"
 """The regulariser of every regularised row."""
 
 BASES = {"CE": "ce", "FL": "fl(gamma=0.5)", "GCE": "gce(q=0.01)"}
-"""The rows by name. GCE has the q that the paper gives it under sparse regularization."""
+"""The rows by name. GCE has the q that the paper uses with sparse regularization."""
 
 SETTING = Configuration(
     "digits",
@@ -48,14 +48,14 @@ SETTING = Configuration(
     learning_rate=0.01,
     weight_decay=1e-3,
     clip_norm=5,
-    # By name, since `auto` would be resolved in the record, which then had another name.
+    # Not `auto`: the record would have the precision it resolves to, and so another name.
     precision="float32",
 )
 """What all runs have in common; each has its own loss and seed."""
 
 
 REGULARISED = "+SR"
-"""How the name of a regularised row ends."""
+"""The suffix of a regularised row's name."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,10 @@ class DemoRun:
     """One training run of the demo.
 
     Attributes:
-        method: The row it belongs to, as it is shown; it decides nothing.
-        configuration: All that decides the outcome.
-        folder: Where the run keeps what it has; another one for every configuration.
-        record: What it came to, once it is finished.
+        method: The row it belongs to, for display only.
+        configuration: All settings that affect the result.
+        folder: The folder of the run, one for each configuration.
+        record: The record, once the run is finished.
     """
 
     method: str
@@ -91,9 +91,8 @@ class Row:
     Attributes:
         method: Its name.
         loss: As text.
-        accuracies: Seed by seed.
-        gain: What regularization adds to the mean of the same loss without it, where both are
-            there.
+        accuracies: Of each seed.
+        gain: Mean accuracy minus that of the same loss without regularization, if there is one.
     """
 
     method: str
@@ -103,7 +102,7 @@ class Row:
 
     @property
     def mean(self) -> float:
-        """Over the seeds."""
+        """Mean over the seeds."""
         return mean(self.accuracies)
 
     @property
@@ -133,7 +132,7 @@ def plan(
         table[name + REGULARISED] = replace(setting, loss=f"{base}+{SPARSE}")
     for text in extra:
         row = replace(setting, loss=text)
-        # The same loss in other words is the same run, and "FL" may be the user's or the demo's.
+        # The same loss written differently is the same run; "FL" may be the user's or the demo's.
         if row not in table.values():
             table[row.loss if text in table else text] = row
     return [
@@ -170,7 +169,7 @@ def train(run: DemoRun) -> RunRecord | DivergedError:
 def train_all(
     runs: Sequence[DemoRun], *, processes: int
 ) -> Iterator[tuple[DemoRun, RunRecord | DivergedError]]:
-    """Train runs in processes of one thread each, and give each with its outcome as it ends."""
+    """Train runs in processes of one thread each; yield each with its result as it ends."""
     if processes <= 1 or len(runs) <= 1:
         yield from ((run, train(run)) for run in runs)
         return
@@ -178,7 +177,7 @@ def train_all(
     number = min(processes, len(runs))
     with ProcessPoolExecutor(number, context, torch.set_num_threads, (1,)) as pool:
         try:
-            # Ctrl-C reaches every process of the terminal; this one decides.
+            # Ctrl-C reaches every process of the terminal; only this one handles it.
             with interrupts(signal.SIG_IGN):
                 futures = {pool.submit(train, run): run for run in runs}
             for future in as_completed(futures):
@@ -190,24 +189,24 @@ def train_all(
 
 
 def embed_digits(run: DemoRun) -> Embedding:
-    """The test images in the plane, as a trained network sees them."""
+    """The embedding of the test images by a trained network."""
     dataset = load_digits()
     return embed(load_network(run.folder), dataset, np.arange(len(dataset.test)))
 
 
 def plain(method: str) -> str | None:
-    """The row without regularization of a regularised one."""
+    """The name of a regularised row without regularization, else `None`."""
     return method.removesuffix(REGULARISED) if method.endswith(REGULARISED) else None
 
 
 def rows(runs: Sequence[DemoRun]) -> list[Row]:
     """A row for each method, over the seeds that are finished."""
-    found: dict[str, Row] = {}
+    table: dict[str, Row] = {}
     for name in dict.fromkeys(run.method for run in runs):
         own = [run for run in runs if run.method == name]
         accuracies = tuple(run.result.final_accuracy for run in own)
-        found[name] = Row(name, own[0].configuration.loss, accuracies)
+        table[name] = Row(name, own[0].configuration.loss, accuracies)
     return [
-        replace(row, gain=row.mean - found[base].mean) if (base := plain(name)) in found else row
-        for name, row in found.items()
+        replace(row, gain=row.mean - table[base].mean) if (base := plain(name)) in table else row
+        for name, row in table.items()
     ]

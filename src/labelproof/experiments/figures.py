@@ -1,7 +1,7 @@
-"""What figures show: curves of records by epoch, and embeddings of test images; nothing is drawn.
+"""The data of figures: curves of records by epoch, and embeddings of test images.
 
-Every function of panels takes the store of the records and a dataset. `methods` are rows of the
-tables, or losses as text; none are the paper's. `columns` are those of the tables; none are all.
+Every function of panels takes a store of records and a dataset. `methods` are rows of the tables,
+or losses as text; by default the paper's. `columns` are those of the tables; by default all.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from labelproof.training.record import RECORD
 from labelproof.training.trained_network import TrainedNetwork
 
 SPARSE_METHODS = ("CE", "FL", "GCE", "CE+SR", "FL+SR", "GCE+SR")
-"""What the paper's figure of sparse rates compares."""
+"""The methods of the paper's figure of sparse rates."""
 
 SWEEPS = {"sweep-lambda": "λ", "sweep-tau": "τ", "sweep-p": "p"}
-"""Sweeps by name, and what they sweep."""
+"""The symbol of the parameter that each sweep varies."""
 
 FITTED = {
     "clean_fitted": "right labels fitted",
     "wrong_fitted": "wrong labels fitted (memorised)",
     "wrong_corrected": "wrong labels, true class predicted",
 }
-"""Shares of the training labels that a record has, by metric."""
+"""The names of shares of the training labels, by metric."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Line:
     """A metric by epoch.
 
     Attributes:
-        name: What a legend calls it.
-        seeds: One list of values for each seed; none without records.
+        name: Its name in the legend.
+        seeds: One list of values for each seed; empty without records.
     """
 
     name: str
@@ -58,12 +58,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One small picture of a figure.
+    """One plot of a figure.
 
     Attributes:
-        title: What it is of.
-        lines: All that belong in it, those without records too.
-        epochs: How long the runs train; a line may be longer.
+        title: Its title.
+        lines: All its lines, including those without records.
+        epochs: Number of epochs of the runs; a line may be longer.
     """
 
     title: str
@@ -79,7 +79,7 @@ class Panel:
 def accuracy_panels(
     store: RecordStore, dataset: str, *, methods: Names = (), columns: Names = ()
 ) -> list[Panel]:
-    """Test accuracy of every method: without noise, then for each rate of both kinds of it.
+    """Test accuracy of every method: without noise, then for each rate of both kinds of noise.
 
     A column such as `0.4` stands for both kinds of noise, `sym-0.4` and `asym-0.4` for one.
 
@@ -131,7 +131,7 @@ def sweep_panels(
     methods: Names = (),
     columns: Names = (),
 ) -> list[Panel]:
-    """Test accuracy for each value that one of `SWEEPS` tries, a panel for each loss.
+    """Test accuracy for each value of one of `SWEEPS`, a panel for each loss.
 
     Methods are losses with their regulariser, such as `gce(q=0.5)+SR`.
     """
@@ -150,10 +150,10 @@ def sweep_panels(
 def memorisation_panels(
     store: RecordStore, dataset: str, *, methods: Names = (), columns: Names = ()
 ) -> list[Panel]:
-    """What becomes of right and of wrong labels, with cross entropy and with CE+SR.
+    """The shares of right and wrong labels that are fitted, with cross entropy and with CE+SR.
 
     A panel for each rate of symmetric noise with cross entropy, then the same with CE+SR, or with
-    other methods in the place of these two.
+    `methods` instead of these two.
     """
     known = GRIDS["symmetric"].columns[1:]
     rates = [choose("column", column, known) for column in columns] or known
@@ -191,16 +191,16 @@ def _values(store: RecordStore, run: PlannedRun, metric: str) -> list[list[float
 
 
 MOST_CLASSES = 10
-"""Classes that can be told apart by their colours; of more, the first are shown."""
+"""Most classes that colours can distinguish; of more, the first are shown."""
 
 
 @dataclass(frozen=True)
 class Embedding:
-    """Test images in the plane, as a run's network sees them.
+    """A two-dimensional embedding of test images by a run's network.
 
     Attributes:
-        method: The run's, as the paper's tables call it.
-        noise: The run's.
+        method: The run's method, by its name in the paper's tables.
+        noise: The run's noise.
         accuracy: Of the last epoch on all test images, percent.
         points: `(N, 2)`.
         labels: The images' true classes, `(N)`.
@@ -214,7 +214,7 @@ class Embedding:
 
 
 def find_runs(folders: Sequence[Path]) -> dict[Path, Configuration]:
-    """The finished runs that are kept in these folders or below them, in order.
+    """The finished runs in these folders or below them, in order.
 
     Raises:
         FileNotFoundError: There is none.
@@ -235,7 +235,7 @@ def find_runs(folders: Sequence[Path]) -> dict[Path, Configuration]:
 
 
 def sample_test_images(dataset: Dataset, images: int) -> NDArray[np.int64]:
-    """So many test images of the first `MOST_CLASSES` classes, the same for every run: indices.
+    """Indices of test images of the first `MOST_CLASSES` classes, the same for every run.
 
     Example:
         >>> from labelproof.data import load_digits
@@ -250,7 +250,7 @@ def sample_test_images(dataset: Dataset, images: int) -> NDArray[np.int64]:
 def see_features(
     run: TrainedNetwork, dataset: Dataset, chosen: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """What goes into the last layer of a run's network for some test images, `(N, D)`."""
+    """The inputs of the last layer of a run's network for some test images, `(N, D)`."""
     features, source = [], cast(Any, dataset.test.images)
     with evaluating(run.network):
         for indices in torch.from_numpy(chosen).split(CHUNK):
@@ -273,7 +273,7 @@ def embed(run: TrainedNetwork, dataset: Dataset, chosen: NDArray[np.int64]) -> E
 
 
 def to_plane(features: NDArray[np.float32]) -> NDArray[np.floating]:
-    """Features `(N, D)` in the plane, `(N, 2)`, by t-SNE; the same whenever it is done."""
+    """Features `(N, D)` in the plane, `(N, 2)`, by t-SNE with a fixed seed."""
     # Imported here: scikit-learn takes a second, and most commands do not need it.
     from sklearn.manifold import TSNE
 
@@ -285,9 +285,9 @@ _NAMES = ("methods", "noises", "accuracies", "points", "labels")
 
 
 def write_embeddings(path: Path, embeddings: Sequence[Embedding]) -> None:
-    """Keep embeddings of the same test images in an `.npz` file, a few kilobytes each."""
+    """Write embeddings of the same test images to an `.npz` file, a few kilobytes each."""
     points = np.stack([each.points for each in embeddings]).astype(np.float32)
-    # A picture has no more than three digits; what matters is where points lie in their own frame.
+    # Centred and scaled, which a picture does not show, float16 is accurate enough.
     points -= points.mean(axis=1, keepdims=True)
     points /= np.abs(points).max(axis=(1, 2), keepdims=True)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -304,7 +304,7 @@ def write_embeddings(path: Path, embeddings: Sequence[Embedding]) -> None:
 
 
 def read_embeddings(path: Path, noise: str | None = None) -> list[Embedding]:
-    """What `write_embeddings` wrote: of one kind of noise, or all; in the order of the paper.
+    """The embeddings in a file, of one kind of noise or all, in the order of the paper.
 
     Plain losses come first, and rates rise. No noise at all is the first rate of `symmetric`.
 
@@ -325,12 +325,12 @@ def read_embeddings(path: Path, noise: str | None = None) -> list[Embedding]:
     except ValueError as error:
         raise ValueError(f"{path}: not a file of embeddings ({error})") from None
     kinds = ("none", "symmetric") if noise == "symmetric" else (noise,)
-    found = [
+    embeddings = [
         Embedding(str(method), str(kind), float(accuracy), each, labels.astype(np.int64))
         for method, kind, accuracy, each in zip(methods, noises, accuracies, points, strict=True)
         if not noise or str(kind).partition(":")[0] in kinds
     ]
     return sorted(
-        found,
+        embeddings,
         key=lambda each: ("+SR" in each.method, each.method, each.noise != "none", each.noise),
     )

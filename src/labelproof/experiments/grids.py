@@ -13,24 +13,24 @@ from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration
 
 Names: TypeAlias = Sequence[str]
-"""Rows or columns of a table by their names; none stand for the paper's."""
+"""Rows or columns of a table by their names; if empty, the paper's."""
 
 HUMAN_ROWS = (
     *("CE", "CE+SR", "GCE", "ANL-CE", "JAL-CE", "CE_eps+MAE", "ELR"),
     *("CE+SR+l1", "3CE+SR+l1", "CE+SR+l1-limited", "JAL-CE+SR"),
 )
-"""What is trained on human labels, where a dataset has published settings for it."""
+"""The methods trained on human labels, if a dataset has published settings for them."""
 
 LATER_ROWS = (
     *("CE", "CE+SR", "GCE", "SCE", "APL", "NCE+RCE", "AGCE", "NCE+AGCE", "ANL-CE", "JAL-CE"),
     *("CE_eps+MAE", "JS", "ELR", "LogitClip", *HUMAN_ROWS[-4:]),
 )
-"""What the table beyond compares."""
+"""The methods of the table `beyond`."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A place in a table.
+    """A cell of a table.
 
     Attributes:
         table: One of `GRIDS`.
@@ -55,17 +55,17 @@ class PlannedRun:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table: its datasets, its rows and columns, and what a cell trains.
+    """A table: its datasets, its rows and columns, and the run of a cell.
 
     Attributes:
         summary: One line for a list of grids.
-        datasets: What it can be made for.
+        datasets: The datasets it covers.
         columns: Columns, in order.
         configure: From dataset, method and column to a run with the first seed.
-        rows: Methods, in order; none for those that are published. A later table has those of them
-            that a dataset has settings for.
-        own_columns: Columns of datasets that have others.
-        later: Whether it is no table of the paper but of what was published since, or measured
+        rows: Methods, in order; if empty, the published ones. A later table has those of them that
+            a dataset has settings for.
+        own_columns: The columns of datasets with other columns.
+        later: Whether it is not in the paper but has methods published since, or results measured
             here for the first time. Such a table shows the best epoch beside the last one.
     """
 
@@ -100,8 +100,8 @@ def plan(
         table: One of `GRIDS`.
         dataset: One of the table's datasets.
         seeds: Each is a run of every cell.
-        methods: Rows to take instead of all; any loss as text is a row too.
-        columns: Columns to take instead of all.
+        methods: Rows, all by default; any loss as text is a row too.
+        columns: Columns, all by default.
 
     Example:
         >>> runs = plan("symmetric", "mnist", methods=["CE", "gce(q=0.5)"], columns=["0.8"])
@@ -124,13 +124,13 @@ def plan(
 
 
 def choose_rows(table: str, dataset: str, methods: Names = ()) -> list[str]:
-    """Rows of a table by their names: the paper's, or those that are named.
+    """The rows of a table: the paper's, or the named ones.
 
     Args:
         table: One of `GRIDS`.
         dataset: One of the table's datasets.
-        methods: Names, in any case, or losses as text; none for the paper's rows. One that is named
-            twice is one row.
+        methods: Names, in any case, or losses as text; by default the paper's rows. Duplicates are
+            dropped.
 
     Example:
         >>> choose_rows("comparison", "cifar10")
@@ -140,7 +140,7 @@ def choose_rows(table: str, dataset: str, methods: Names = ()) -> list[str]:
     """
     grid = GRIDS[choose("table", table, GRIDS)]
     choose(f"dataset of {table}", dataset, grid.datasets)
-    # The settings of a row depend on its name, so that a name in another case must not be a loss.
+    # A row's settings depend on its name, so a name in another case must not pass for a loss.
     known = {**presets.paper_losses(dataset), **presets.paper_algorithms(dataset)}
     rows = list(grid.rows or presets.published(table, dataset))
     rows = [name for name in rows if name in known] if grid.later else rows
@@ -165,7 +165,7 @@ def _noisy(dataset: str, method: str, column: str, *, kind: str = "") -> Configu
 
 def _imbalance(dataset: str, method: str, column: str) -> Configuration:
     kind, factor = column.split("-")
-    # A weight of their own, and on CIFAR-10 logits that are not normalised.
+    # Other weights than for noise, and on CIFAR-10 logits that are not normalised.
     sparse = {
         "cifar10": "ce+sr(tau=0.5,p=0.1,rho=1.03,lambda0=1,normalize=false,clamp=1e-7)",
         "cifar100": "ce+sr(tau=0.5,p=0.01,rho=1.02,lambda0=1,normalize=true,clamp=1e-7)",
@@ -174,8 +174,8 @@ def _imbalance(dataset: str, method: str, column: str) -> Configuration:
     classes = f"{'long-tailed' if kind == 'lt' else 'step'}:{factor}"
     if (dataset, method) == ("cifar100", "CE"):
         # The authors' script for imbalance, without rotations and clipped gradients, trains CE+SR
-        # alone. With its settings CE comes to 31.22 on the long tail .01, with those for noise to
-        # 36.10, where the paper has 35.17. On CIFAR-10 CE agrees with the script's settings.
+        # alone. With its settings CE reaches 31.22 on the long tail .01, with those for noise
+        # 36.10; the paper has 35.17. On CIFAR-10, CE with the script's settings agrees.
         return presets.paper_configuration(dataset, loss, imbalance=classes)
     script: dict[str, Any] = {"augmentation": "crop:4,flip", "clip_norm": 0.0}
     return presets.paper_configuration(dataset, loss, imbalance=classes, **script)
@@ -191,7 +191,7 @@ def _sweep(
             f"'gce(q=0.5)+SR', got {method!r}"
         )
     first = presets.paper_losses(dataset).get(base, base)
-    # The column comes last, so that no argument takes its place.
+    # The column comes last, so that no argument overrides it.
     given = dict(pair.split("=", 1) for pair in arguments.strip("()").split(",") if "=" in pair)
     swept = {**settings, **given, name: column}
     written = ",".join(f"{key}={value}" for key, value in swept.items())
@@ -278,7 +278,7 @@ GRIDS: Mapping[str, Grid] = {
         ("CE+SR",),
     ),
 }
-"""What can be run, by name."""
+"""The tables that can be run, by name."""
 
 
 def plan_all(
@@ -289,15 +289,15 @@ def plan_all(
     columns: Names = (),
     tables: Names = (),
 ) -> Iterator[PlannedRun]:
-    """The runs of several tables; cells that two of them share come once.
+    """The runs of several tables; cells that two of them share appear once.
 
     Args:
         dataset: The dataset's name.
         seeds: Each is a run of every cell.
-        methods: Rows to take instead of all.
-        columns: Columns to take instead of all; each is of at least one of the tables.
-        tables: Tables in this order. None means every one of the paper that the dataset is in; with
-            `methods`, the sweeps are then left out, whose rows are others.
+        methods: Rows, all by default.
+        columns: Columns, all by default; each must be in at least one of the tables.
+        tables: Tables, in this order; by default all of the paper that have the dataset, but with
+            `methods` not the sweeps, which have other rows.
 
     Example:
         >>> len(list(plan_all("mnist", seeds=[1], methods=["CE"])))

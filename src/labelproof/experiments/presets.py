@@ -17,7 +17,7 @@ DATASETS = ("mnist", "cifar10", "cifar100", "webvision")
 
 
 def paper_losses(dataset: str, noise: str = "none") -> dict[str, str]:
-    """The loss of every method on a dataset with some noise, by the name that tables give it.
+    """The loss of every method on a dataset with some noise, by its name in the tables.
 
     >>> paper_losses("cifar10", "symmetric:0.6")["JS"]
     'js(pi=0.9)'
@@ -26,7 +26,7 @@ def paper_losses(dataset: str, noise: str = "none") -> dict[str, str]:
 
 
 def paper_algorithms(dataset: str, noise: str = "none") -> dict[str, str]:
-    """The algorithm of every method that is one over cross entropy."""
+    """The algorithm of every method that trains cross entropy with one, by its name."""
     return _settings("algorithms", dataset, noise)
 
 
@@ -39,12 +39,12 @@ def paper_training(dataset: str) -> dict[str, Any]:
 
 
 def row_training(method: str, dataset: str, noise: str) -> dict[str, Any]:
-    """What a row is trained with in place of its dataset's settings."""
+    """The settings of a row that replace those of its dataset."""
     return _settings("training", dataset, noise, method)
 
 
 def _settings(what: str, dataset: str, noise: str = "none", row: str = "") -> dict[str, Any]:
-    """The sections for a dataset, a kind of noise on it, and that at its rate, in this order."""
+    """The settings for a dataset, replaced by those for its kind of noise, then for its rate."""
     kind, _, rest = noise.partition(":")
     kind = kind.removesuffix("-reference")
     places = (dataset, f"{dataset} {kind}", f"{dataset} {kind}:{rest.partition(':')[0]}")
@@ -54,7 +54,7 @@ def _settings(what: str, dataset: str, noise: str = "none", row: str = "") -> di
 
 @cache
 def _sections() -> dict[tuple[str, str], dict[str, Any]]:
-    """The sections of `paper.ini` by their places, and by their rows where they have some."""
+    """The sections of `paper.ini` by name, and by row if they are for some rows."""
     parser = configparser.ConfigParser(delimiters="=", comment_prefixes="#", interpolation=None)
     parser.optionxform = str  # pyright: ignore[reportAttributeAccessIssue]
     parser.read_string(_resource("paper.ini"))
@@ -74,14 +74,14 @@ def _value(text: str) -> Any:
 
 
 def paper_noise(dataset: str, kind: str, rate: float) -> str:
-    """Noise as the authors' code puts it on a dataset, as text.
+    """The noise that the authors' code applies to a dataset, as text.
 
     On CIFAR symmetric noise has exact counts in each class, and so has asymmetric noise on
-    CIFAR-10. That one flips one class after the other, on labels that earlier flips have changed
-    already: the dogs that become cats are drawn from all labels that say dog by then, cats of a
-    moment ago among them, so that 18.4% of the labels are wrong at a rate of 0.4 where the text's
-    exchange of cats and dogs has 20%. Asymmetric noise on CIFAR-100 is between neighbours of the
-    alphabet, which are not the super-classes that the text names.
+    CIFAR-10. The latter flips one class after another, on labels that earlier flips have already
+    changed: dogs that become cats are drawn from all labels that are dog by then, former cats
+    included. So 18.4% of the labels are wrong at a rate of 0.4, where swapping cats and dogs, as in
+    the paper's text, gives 20%. Asymmetric noise on CIFAR-100 is between neighbours in the
+    alphabet, not within the super-classes that the text names.
 
     >>> paper_noise("cifar10", "symmetric", 0.6)
     'symmetric:0.6:exact'
@@ -113,12 +113,12 @@ def paper_configuration(
     Args:
         dataset: `mnist`, `cifar10`, `cifar100` or `webvision`.
         method: As the tables name it, such as `"CE+SR"`, in any case; or a loss as text. A text
-            that is also a name, such as `ce+sr`, is the table's. A name brings the row's own
-            settings with it, such as NLNL's schedule on MNIST, which a loss as text does not.
-        noise: As text; `paper_noise` writes the paper's.
-        seed: Of the run.
-        training: Settings in place of the dataset's; those of the row come before them.
-        **changes: Settings that differ, whatever the row has.
+            that is also a name, such as `ce+sr`, is the name. A name includes the row's own
+            settings, such as NLNL's schedule on MNIST, a loss as text does not.
+        noise: As text; `paper_noise` returns the paper's.
+        seed: Random seed of the run.
+        training: Settings that replace the dataset's; those of the row take precedence.
+        **changes: Settings that replace all others.
 
     Example:
         >>> paper_configuration("cifar100", "CE+SR", noise="asymmetric-reference:0.4").loss
@@ -147,7 +147,7 @@ def paper_configuration(
 
 
 def paper_method(configuration: Configuration) -> str:
-    """What the paper's tables call a run: the method with its loss, or else the loss itself.
+    """The name of a run's method in the paper's tables, or else its loss.
 
     >>> paper_method(paper_configuration("mnist", "gce+sr", noise="symmetric:0.8"))
     'GCE+SR'
@@ -160,7 +160,7 @@ def paper_method(configuration: Configuration) -> str:
         if method.casefold() == name:
             return method
     for method, loss in paper_losses(data, noise).items():
-        # CE+SR and CE+SR+l1 differ in the penalty on the weights alone.
+        # CE+SR and CE+SR+l1 differ only in the penalty on the weights.
         l1 = row_training(method, data, noise).get("l1", 0.0)
         if format_loss(parse_loss(loss)) == configuration.loss and l1 == configuration.l1:
             return method
@@ -168,18 +168,18 @@ def paper_method(configuration: Configuration) -> str:
 
 
 class Published(NamedTuple):
-    """A cell of a table."""
+    """A published result."""
 
     mean: float
     """Test accuracy in percent: of the last epoch, and for human labels of the best one."""
     std: float | None
-    """Over three runs, where it is given."""
+    """Standard deviation over three runs, if published."""
 
 
 def published(table: str, dataset: str) -> dict[str, dict[str, Published]]:
     """One table for one dataset: for each method its cells, in the published order.
 
-    What a later paper gives of a method in the table `beyond` stands beside the paper's own rows.
+    The table `beyond` has the results of later papers beside the paper's own rows.
 
     Args:
         table: `symmetric`, `asymmetric`, `comparison`, `imbalance`, `webvision`, `beyond` or
@@ -193,7 +193,7 @@ def published(table: str, dataset: str) -> dict[str, dict[str, Published]]:
         Published(mean=78.18, std=0.36)
     """
     rows = json.loads(_resource("paper.json")).get(table, {}).get(dataset, {})
-    found = {
+    results = {
         method: {column: Published(*cell) for column, cell in cells.items()}
         for method, cells in rows.items()
     }
@@ -201,8 +201,8 @@ def published(table: str, dataset: str) -> dict[str, dict[str, Published]]:
     for kind, short in kinds.items():
         for method, cells in published(kind, dataset).items():
             own = {f"{short}-{rate}" if float(rate) else "clean": cells[rate] for rate in cells}
-            found.setdefault(method, {}).update(own)
-    return found
+            results.setdefault(method, {}).update(own)
+    return results
 
 
 @cache

@@ -17,14 +17,14 @@ from labelproof.training.provenance import BEGUN_ON, MODEL
 from labelproof.training.record import RECORD, RunRecord, sizes
 from labelproof.training.run_folder import METRICS
 
-_OF_A_RUN = {BEGUN_ON, METRICS, MODEL}
+_RUN_FILES = {BEGUN_ON, METRICS, MODEL}
 
 
 def find_record_files(folder: Path) -> Iterator[Path]:
     """The files of a folder that should be records, at any depth.
 
-    What is hidden is passed over; of a run's folder only its record is taken. The folder need not
-    exist.
+    Hidden files and folders are skipped; of a run's folder only its record counts. The folder need
+    not exist.
 
     Example:
         >>> folder = getfixture("tmp_path")
@@ -35,7 +35,7 @@ def find_record_files(folder: Path) -> Iterator[Path]:
         ['a.json', 'b.json']
     """
     for parent, folders, files in os.walk(folder):
-        is_run = not _OF_A_RUN.isdisjoint(files)
+        is_run = not _RUN_FILES.isdisjoint(files)
         folders[:] = sorted(name for name in folders if not (is_run or name.startswith(".")))
         for name in sorted(files):
             of_record = name == RECORD if is_run else name.endswith(".json")
@@ -44,12 +44,13 @@ def find_record_files(folder: Path) -> Iterator[Path]:
 
 
 def read_record_file(path: Path) -> RunRecord:
-    """Read a record, and refuse one that no run of this program could have left.
+    """Read a record, and refuse one that no run of this program could have written.
 
-    A setting that came later than the record has its default, which is what was done before.
+    A setting that is newer than the record has its default, which is how runs behaved before.
 
     Raises:
-        ValueError: It is no record, one of a newer version, or damaged; the message names the file.
+        ValueError: It is not a record, is of a newer version, or damaged; the message names the
+            file.
 
     Example:
         >>> path = getfixture("tmp_path") / "a.json"
@@ -63,7 +64,7 @@ def read_record_file(path: Path) -> RunRecord:
         record = read_fields(RunRecord, read_json(path))
         configuration = Configuration.recorded(record.configuration)
         for metric, values in record.curve.items():
-            # A part of a loss that counts for nothing may be NaN; an accuracy is always a share.
+            # A part of a loss with weight 0 may be NaN; an accuracy is always a percentage.
             share = metric.endswith("_accuracy")
             sound = all(
                 type(value) in (int, float) and (not share or 0 <= value <= 100) for value in values
@@ -72,7 +73,7 @@ def read_record_file(path: Path) -> RunRecord:
                 kind = "percentages" if share else "numbers"
                 raise ValueError(f"curve: expected {configuration.epochs} {kind} for {metric}")
     except (ValueError, TypeError) as error:
-        # Of a loss it goes on with a picture of the place, which is not for one line.
+        # Only the first line: an error in a loss goes on with a drawing of its position.
         message = str(error).splitlines()[0]
         raise ValueError(
             f"{path}: not a record of a run, or one of a newer labelproof ({message})"
@@ -83,13 +84,13 @@ def read_record_file(path: Path) -> RunRecord:
 class RecordStore:
     """Records under a folder at any depth, one JSON file each.
 
-    New ones are grouped by dataset; those of other places are merged by copying them into the
-    folder, whatever they are called. Two of one configuration and precision are one: where they
-    differ, the one counts that lies where `add` would write it, or else the first by its path. No
-    time decides, for copying changes it.
+    New ones are grouped by dataset. To merge records from elsewhere, copy them into the folder,
+    under any name. Of several with the same configuration and precision only one counts: the one at
+    the path where `add` would write it, or else the first by its path. File times do not matter,
+    since copying changes them.
 
     Args:
-        folder: Where they are; it need not exist.
+        folder: The folder; it need not exist.
 
     Example:
         >>> store = RecordStore(getfixture("tmp_path"))
@@ -115,7 +116,7 @@ class RecordStore:
     def find(self, configuration: Configuration) -> RunRecord | None:
         """The record of exactly this configuration; with precision `auto`, of any precision.
 
-        One of the published data comes before one of others under their name.
+        Records of the published data come before those of other data under the same name.
         """
         same = (r for r in self._of(configuration) if r.configuration["seed"] == configuration.seed)
         return next(same, None)
@@ -123,8 +124,8 @@ class RecordStore:
     def seeds(self, configuration: Configuration) -> list[RunRecord]:
         """The records of a configuration with any seed: one for each seed, in their order.
 
-        With precision `auto` a seed that has records of several precisions gives the widest. What
-        was trained on other data than the published ones, under their name, is left out.
+        With precision `auto`, of several records of a seed the widest precision counts. Runs on
+        other data under the name of published ones are left out.
         """
         found: dict[int, RunRecord] = {}
         for record in self._of(configuration):
@@ -133,14 +134,14 @@ class RecordStore:
         return [found[seed] for seed in sorted(found)]
 
     def add(self, record: RunRecord) -> Path:
-        """Keep a record, in the place of one of the same configuration."""
-        path = self._place(record)
+        """Write a record; it replaces one of the same configuration."""
+        path = self._path(record)
         write_text(path, record.as_json())
         self._records = None
         return path
 
-    def _place(self, record: RunRecord) -> Path:
-        # Data of one's own are a path, whose last part will do: the name has a hash of it all.
+    def _path(self, record: RunRecord) -> Path:
+        # The user's own data are a path. Its last part is enough: the name has a hash of it all.
         folder = Path(str(record.configuration["data"])).name or "data"
         return self.folder / folder / f"{record.name}.json"
 
@@ -154,8 +155,8 @@ class RecordStore:
     def _known(self) -> dict[str, list[RunRecord]]:
         if self._records is None:
             read = [(path, read_record_file(path)) for path in find_record_files(self.folder)]
-            # What `add` wrote comes first, or a bench that trains anew would never be done.
-            read.sort(key=lambda each: each[0] != self._place(each[1]))
+            # What `add` wrote comes first, or a bench that trains again would never finish.
+            read.sort(key=lambda each: each[0] != self._path(each[1]))
             found: dict[str, dict[tuple[int, tuple[bool, int]], RunRecord]] = {}
             for _, record in read:
                 same = found.setdefault(settings_key(record.configuration), {})
@@ -169,24 +170,23 @@ def _rank(record: RunRecord) -> tuple[bool, int]:
 
 
 def settings_key(values: Mapping[str, Any]) -> str:
-    """What runs have in common that differ in their seeds and precisions alone."""
+    """A key that is the same for runs that differ only in their seeds and precisions."""
     kept = {name: value for name, value in values.items() if name not in ("seed", "precision")}
     return json.dumps(kept, sort_keys=True)
 
 
 def _has_published_size(name: str, counts: Mapping[str, int]) -> bool:
-    """Whether a dataset has as many images as the one that was published under its name.
+    """Whether a dataset has as many images as the one published under its name.
 
-    A data root may hold a part of a dataset under its name, to try something out. Data that no one
-    published, and WebVision, of which not every image can be had any more, pass; so does a split
-    whose size is not known.
+    A data root may hold a part of a dataset under its name, for a quick try. Unpublished data pass,
+    and so do WebVision, some of whose images are no longer available, and splits of unknown size.
     """
     known = DATASETS[name].counts if name in DATASETS else {}
     return all(counts.get(split, size) == size for split, size in known.items())
 
 
 def is_of_published_data(record: RunRecord) -> bool:
-    """Whether a run was trained on the published data; an old record does not say, and passes.
+    """Whether a run was trained on the published data; an old record without sizes passes.
 
     >>> is_of_published_data(RunRecord("a", {"data": "mnist"}, 0.0, {}, 1.0, {}, {"train": 20}))
     False
@@ -195,7 +195,7 @@ def is_of_published_data(record: RunRecord) -> bool:
 
 
 def explain_other_size(dataset: Dataset) -> str:
-    """What there is to say about data that are not the published ones; nothing about others.
+    """A warning about data that are not of the published size, or an empty text.
 
     >>> from dataclasses import replace
     >>> from labelproof.data import load_digits

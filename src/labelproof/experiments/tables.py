@@ -15,9 +15,9 @@ from labelproof.experiments.presets import Published, published
 from labelproof.experiments.records import RecordStore, is_of_published_data, settings_key
 
 BEST = 3
-"""How many of a column are marked as best, as in the paper."""
+"""Number of methods that are marked as best in a column, as in the paper."""
 LEAST = 1.0
-"""Points by which any cell may differ: about what a machine, a library and a seed make of it."""
+"""Least tolerance, in points: about the effect of another machine, library or seed."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Entry:
     """A cell, measured and published.
 
     Attributes:
-        cell: Its place.
+        cell: The cell.
         accuracies: Test accuracy of the last epoch by seed, percent; empty without records.
-        published: The paper's, where it has this cell; a later paper's in a later table.
+        published: The paper's result, if it has this cell; a later paper's in a later table.
         best: Test accuracy of the best epoch by seed. Choosing that epoch uses the test set, so it
             is an upper bound; some papers report it.
 
@@ -47,29 +47,29 @@ class Entry:
 
     @property
     def n(self) -> int:
-        """How many seeds were measured."""
+        """Number of seeds measured."""
         return len(self.accuracies)
 
     @property
     def mean(self) -> float | None:
-        """Over the seeds."""
+        """Mean over the seeds."""
         return mean(self.accuracies.values()) if self.accuracies else None
 
     @property
     def std(self) -> float | None:
-        """Of the seeds, as a sample; a single one has none."""
+        """Sample standard deviation over the seeds; `None` for a single one."""
         return stdev(self.accuracies.values()) if self.n > 1 else None
 
     @property
     def difference(self) -> float | None:
-        """Measured minus published, where both are there."""
+        """Measured minus published; `None` if one is missing."""
         if self.mean is None or self.published is None:
             return None
         return self.mean - self.published.mean
 
     @property
     def tolerance(self) -> float:
-        """How many points it may differ from the paper's: 1, or twice the spread if that is more.
+        """Points by which it may differ from the paper: 1, or twice the spread if that is more.
 
         The spread is the root of the sum of both variances, the paper's and ours. An unknown
         deviation counts as 0: if the paper gives none, or with a single seed.
@@ -79,10 +79,10 @@ class Entry:
 
     @property
     def reproduces(self) -> bool | None:
-        """Whether it lies within its tolerance; `None` where one side is missing."""
+        """Whether the difference is within the tolerance; `None` if there is none."""
         if self.difference is None:
             return None
-        # Both numbers have two digits; a difference of 1 must not fail for the bits behind them.
+        # Both numbers have two decimals; a difference of 1 must not fail by a rounding error.
         return round(abs(self.difference), 6) <= round(self.tolerance, 6)
 
 
@@ -123,17 +123,17 @@ class ResultTable:
 
     @property
     def missing(self) -> list[Entry]:
-        """Published cells that no record is there for."""
+        """Published cells without records."""
         return self._published(reproduced=None)
 
     @property
     def measured(self) -> int:
-        """How many published cells have records."""
+        """Number of published cells with records."""
         return len(self.within) + len(self.outside)
 
     @property
     def cells(self) -> int:
-        """How many cells are published."""
+        """Number of published cells."""
         return self.measured + len(self.missing)
 
     def _published(self, *, reproduced: bool | None) -> list[Entry]:
@@ -141,9 +141,9 @@ class ResultTable:
         return [entry for entry in cells if entry.reproduces is reproduced]
 
     def best(self, column: str) -> set[str]:
-        """The methods with the highest means of a column, up to three; but never all of them.
+        """The methods with the highest means of a column, up to three, but never all of them.
 
-        Means that are equal to two digits, as they are shown, are best together.
+        Means that are equal to two decimals, as shown, are best together.
         """
         means = {
             method: round(value, 2)
@@ -161,9 +161,9 @@ class ResultTable:
 def make_table(
     store: RecordStore, table: str, dataset: str, *, methods: Names = (), columns: Names = ()
 ) -> ResultTable:
-    """Look up the records of every cell, of whatever seeds there are.
+    """Look up the records of every cell, with all seeds there are.
 
-    `methods` are rows, by name or as losses; without these and `columns` it has the paper's.
+    `methods` are rows, by name or as losses. By default, rows and columns are the paper's.
 
     Example:
         >>> table = make_table(RecordStore(Path("nowhere")), "comparison", "cifar10")
@@ -213,9 +213,9 @@ def further_methods(store: RecordStore, table: str, dataset: str) -> list[str]:
 
 
 def explain_left_out(store: RecordStore, table: str = "", dataset: str = "") -> str:
-    """What there is to say about records that no cell, or no line of a figure, shows.
+    """A warning about records that no cell, or no line of a figure, shows; or an empty text.
 
-    Without a `table`, any number of epochs is right; without a `dataset`, all are meant.
+    Without a `table`, any number of epochs is right; without a `dataset`, it is about all.
 
     Example:
         >>> explain_left_out(RecordStore(Path("nowhere")), "symmetric", "mnist")
