@@ -1,4 +1,4 @@
-"""Losses made of other losses: sums, other people's modules, and logit clipping."""
+"""Losses made of other losses: sums, foreign modules, and logit clipping."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ class WeightedSum(Loss):
         ]
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the integer labels given, `(N, ...)`."""
+        """Value for the given integer labels, `(N, ...)`."""
         return reduce(add, [each * loss.index_values(outputs, target) for each, loss in self.terms])
 
     def label_values(self, outputs: Outputs) -> Tensor:
-        """Value for every label an example could have had, `(N, C, ...)`."""
+        """Value for every possible label, `(N, C, ...)`."""
         return reduce(add, [each * loss.label_values(outputs) for each, loss in self.terms])
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the labels given, each part by its own rule."""
+        """Value for the given labels, each part by its own rule."""
         return reduce(add, [each * loss.values(outputs, target) for each, loss in self.terms])
 
     def extra_repr(self) -> str:
@@ -116,10 +116,10 @@ def as_loss(module: nn.Module) -> Loss:
 
 
 def foreign_settings(module: nn.Module) -> LossSettings:
-    """Reduction, class weights and ignored index, where a module names them as torch does.
+    """Reduction, class weights and ignored index, if a module names them as torch does.
 
     Raises:
-        TypeError: The module expects log-probabilities, and would be given logits.
+        TypeError: The module expects log-probabilities, not logits.
     """
     if isinstance(module, nn.NLLLoss):
         raise TypeError(
@@ -151,13 +151,13 @@ class ForeignLoss(Loss):
         self.each = _per_example(module)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """The module's own answer; one that comes per example is reduced."""
+        """The module's own value; one value per example is reduced."""
         if hasattr(self.module, "reduction") and isinstance(input, Tensor):
             return self.module(working_precision(input), target)
         return super().forward(input, target)
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the integer labels given, `(N, ...)`."""
+        """Value for the given integer labels, `(N, ...)`."""
         if self.class_weight is not None and getattr(self.module, "label_smoothing", 0):
             raise ValueError(
                 f"loss: {type(self.module).__name__} with class weights and label smoothing cannot "
@@ -173,7 +173,7 @@ class ForeignLoss(Loss):
         return values
 
     def label_values(self, outputs: Outputs) -> Tensor:
-        """Value for every label an example could have had, `(N, C, ...)`."""
+        """Value for every possible label, `(N, C, ...)`."""
         shape = (outputs.logits.shape[0], *outputs.logits.shape[2:])
         labels = (
             torch.full(shape, label, device=outputs.logits.device)
@@ -183,10 +183,10 @@ class ForeignLoss(Loss):
 
 
 def _weighs_by_label(module: nn.Module) -> bool:
-    """Whether class weights are those of the examples' labels, as in torch's cross entropy.
+    """Whether class weights apply to an example by its label, as in torch's cross entropy.
 
-    Of torch's own losses with weights the others weigh terms within an example and have a plain
-    mean; they are left to do so themselves.
+    torch's other weighted losses weigh terms within an example and take a plain mean; they apply
+    the weights themselves.
     """
     return isinstance(module, nn.CrossEntropyLoss) or not isinstance(module, _WeightedLoss)
 
@@ -194,7 +194,7 @@ def _weighs_by_label(module: nn.Module) -> bool:
 def _per_example(module: nn.Module) -> nn.Module:
     """A copy that returns one value per example, without class weights and ignored targets."""
     each = copy.copy(module)
-    # A shallow copy shares the buffers' dictionary, and the caller's module stays untouched.
+    # A shallow copy shares the dictionary of buffers; the caller's module must not change.
     each._buffers = dict(module._buffers)
     if isinstance(each._buffers.get("weight"), Tensor) and _weighs_by_label(module):
         each._buffers["weight"] = None
@@ -207,8 +207,8 @@ def _per_example(module: nn.Module) -> nn.Module:
 class LogitClip(Loss):
     r"""A loss of logits whose l2 norm is at most $\delta$: longer ones are scaled down to it.
 
-    Bounded logits bound any loss, which bounds what wrong labels can do. The logits' own argmax
-    stays the prediction.
+    Bounded logits bound any loss, and so the effect of wrong labels. The prediction is still the
+    argmax of the logits.
 
     Args:
         base: A loss of this package, or a module over (logits, target) that can return one value
@@ -232,15 +232,15 @@ class LogitClip(Loss):
         self.delta = within("delta", delta, 1e-6, 1e6)
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the labels given, the base's by its own rule."""
+        """Value for the given labels, the base's by its own rule."""
         return self.base.values(self._clip(outputs), target)
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the integer labels given, `(N, ...)`."""
+        """Value for the given integer labels, `(N, ...)`."""
         return self.base.index_values(self._clip(outputs), target)
 
     def label_values(self, outputs: Outputs) -> Tensor:
-        """Value for every label an example could have had, `(N, C, ...)`."""
+        """Value for every possible label, `(N, C, ...)`."""
         return self.base.label_values(self._clip(outputs))
 
     def _clip(self, outputs: Outputs) -> Outputs:

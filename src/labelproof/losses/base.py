@@ -1,4 +1,4 @@
-"""What every loss is: a module over (logits, target) that also knows its value for each label."""
+"""The base of every loss: a module over (logits, target) that also has a value for each label."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 
 class LossSettings(TypedDict, total=False):
-    """What every loss takes besides its own hyperparameters, as torch's losses do."""
+    """Arguments of every loss besides its own hyperparameters, as in torch."""
 
     reduction: Reduction
     """`"mean"` (the default), `"sum"` or `"none"`."""
     weight: Tensor | None
     """Weight of each class, shape `(C)`."""
     ignore_index: int
-    """Integer target that does not count; -100 unless given."""
+    """Integer target that is ignored; -100 by default."""
     check: bool
-    """Also read the values and reject NaN logits and bad targets, at the cost of a device sync."""
+    """Whether to reject NaN logits and invalid targets, at the cost of a device sync."""
 
 
 def hyperparameters(kind: type[Loss]) -> dict[str, Any]:
@@ -54,12 +54,12 @@ def hyperparameters(kind: type[Loss]) -> dict[str, Any]:
 
 
 class Loss(nn.Module):
-    """A loss over `(logits, target)` that takes what `torch.nn.CrossEntropyLoss` takes.
+    """A loss over `(logits, target)` with the inputs of `torch.nn.CrossEntropyLoss`.
 
-    A subclass says what an example costs for every label (`label_values`) and, where it need not
-    compute all of them for one, for its own label (`index_values`). Checking, class weights,
-    ignored targets, probability targets and the reduction are done here. Losses add and scale:
-    `10 * a + 0.1 * b` is a loss.
+    A subclass computes the values of an example for every label (`label_values`) and, if that is
+    cheaper, for its own label alone (`index_values`). Validation, class weights, ignored targets,
+    probability targets and the reduction are done here. Losses add and scale: `10 * a + 0.1 * b` is
+    a loss.
     """
 
     reduction: Reduction
@@ -83,23 +83,23 @@ class Loss(nn.Module):
         self.check = flag("check", check)
         if weight is not None:
             check_class_weight(weight)
-        # No buffer: a model made on the meta device fills those from a checkpoint, which has no
-        # weights of classes, or else with whatever there is.
+        # Not a buffer: a model built on the meta device fills buffers from a checkpoint, which has
+        # no class weights, or leaves them uninitialised.
         self.class_weight = weight
 
     @abstractmethod
     def label_values(self, outputs: Outputs) -> Tensor:
-        """Value of the loss for every label an example could have had, `(N, C, ...)`."""
+        """Value of the loss for every possible label, `(N, C, ...)`."""
         raise NotImplementedError(f"{type(self).__name__}: define label_values(self, outputs)")
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value of the loss for the integer labels given, `(N, ...)`."""
+        """Value of the loss for the given integer labels, `(N, ...)`."""
         return of_label(self.label_values(outputs), target)
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value of the loss for the labels given, unweighted and unreduced, `(N, ...)`.
+        """Value of the loss for the given labels, unweighted and unreduced, `(N, ...)`.
 
-        For class probabilities it is the value expected when the label is drawn from them.
+        For class probabilities it is the expected value of a label drawn from them.
         """
         if is_probabilities(target):
             return (target * self.label_values(outputs)).sum(dim=1)
@@ -125,7 +125,7 @@ class Loss(nn.Module):
         return result.squeeze(0) if single and self.reduction == "none" else result
 
     def admit(self, logits: Tensor, target: Tensor) -> Admitted:
-        """The door: check a batch against this loss's settings and give both a batch axis."""
+        """Validate a batch against this loss's settings, and add a missing batch axis."""
         admitted = admit(logits, target, ignore_index=self.ignore_index, check=self.check)
         logits, target, _ = admitted
         if self.ignore_index >= 0 and is_probabilities(target):  # torch refuses it, too
@@ -141,29 +141,29 @@ class Loss(nn.Module):
         return admitted
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Let the weights follow the module to its device and type."""
+        """Move the class weights with the module, to its device and dtype."""
         if self.class_weight is not None:
             self.class_weight = follow(self.class_weight, fn)
         return super()._apply(fn, recurse)
 
     def reduce_batch(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Loss of an admitted batch; behind the door, for losses built on losses."""
+        """Loss of a validated batch, for losses built on losses."""
         if outputs.counted and self.reduction == "mean" and self.class_weight is None:
             form = self.label_form()
             if form is not None:
                 if form.sharpening is None:
-                    found = form.base.quick_mean(outputs.logits, target)
+                    mean = form.base.quick_mean(outputs.logits, target)
                 else:
-                    found = mean_with_gradient(form, outputs.raw, target)
-                if found is not None:
-                    return found
+                    mean = mean_with_gradient(form, outputs.raw, target)
+                if mean is not None:
+                    return mean
         values = self.values(outputs, self.weigh(target))
         return self.reduce(values, target, weigh=False, counted=outputs.counted)
 
     def label_form(self) -> LabelForm | None:
         """The loss as a function of its label's log-probability, or `None` if it is not one.
 
-        Every shortcut asks here: the kernels, and the gradient that is written down.
+        The kernels and the explicit gradient are used for such losses.
         """
         return None
 
@@ -171,7 +171,7 @@ class Loss(nn.Module):
         """Class probabilities times the class weights; indices as they are."""
         if self.class_weight is None or not is_probabilities(target):
             return target
-        # Torch weighs inside the sum over classes here, so the weight joins the target.
+        # torch applies weights inside the sum over classes here, so they multiply the target.
         return weigh_classes(target, self.class_weight)
 
     def reduce(self, values: Tensor, target: Tensor, **options: Any) -> Tensor:
@@ -207,7 +207,7 @@ class Loss(nn.Module):
         )
 
     def set_epoch(self, epoch: float) -> None:
-        """Move every schedule inside this loss to `epoch`; nothing to do for a loss without one."""
+        """Move every schedule inside this loss to `epoch`; does nothing without one."""
         for part in _parts(self):
             part.set_epoch(epoch)
 
@@ -223,7 +223,7 @@ class Loss(nn.Module):
 
     @property
     def settings(self) -> LossSettings:
-        """What this loss was told besides its hyperparameters; losses built on it take it over."""
+        """The settings of this loss, which losses built on it inherit."""
         return LossSettings(
             reduction=self.reduction,
             weight=self.class_weight,
@@ -250,7 +250,7 @@ class Loss(nn.Module):
 
 
 class FormulaLoss(Loss):
-    """A loss with one formula for the labels given and for every label."""
+    """A loss with the same formula for the given labels and for every label."""
 
     @abstractmethod
     def formula(self, outputs: Outputs, labels: Tensor | None) -> Tensor:
@@ -258,24 +258,24 @@ class FormulaLoss(Loss):
         raise NotImplementedError(f"{type(self).__name__}: define formula(self, outputs, labels)")
 
     def label_values(self, outputs: Outputs) -> Tensor:
-        """Value for every label an example could have had, `(N, C, ...)`."""
+        """Value for every possible label, `(N, C, ...)`."""
         return self.formula(outputs, None)
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the integer labels given, `(N, ...)`."""
+        """Value for the given integer labels, `(N, ...)`."""
         return self.formula(outputs, target.unsqueeze(1)).squeeze(1)
 
 
 class PointwiseLoss(FormulaLoss):
-    """A loss that sees only the probability of the label: L(u, y) = l(log u_y)."""
+    """A loss that depends only on the probability of the label: L(u, y) = l(log u_y)."""
 
     @property
     def label_alone(self) -> bool:
-        """Whether `pointwise` is the whole loss, of an instance of this package."""
+        """Whether `pointwise` is the whole loss; ignored for losses of other packages."""
         return True
 
     def label_form(self) -> LabelForm | None:
-        """The loss itself; one from elsewhere may override anything, so torch traces it."""
+        """The loss itself; one of another package may override anything, so torch traces it."""
         ours = type(self).__module__.startswith("labelproof.losses.")
         return LabelForm(self) if ours and self.label_alone else None
 
@@ -285,7 +285,7 @@ class PointwiseLoss(FormulaLoss):
         raise NotImplementedError(f"{type(self).__name__}: define pointwise(self, log_probability)")
 
     def each_pointwise(self, log_probability: Tensor) -> Tensor:
-        """`pointwise`, refused unless it gives one value for each element."""
+        """`pointwise`, checked to return one value for each element."""
         values = self.pointwise(log_probability)
         if values.shape != log_probability.shape:
             raise ValueError(
@@ -295,16 +295,16 @@ class PointwiseLoss(FormulaLoss):
         return values
 
     def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
-        """`pointwise` and its derivative, element by element; traced unless a subclass knows it."""
+        """`pointwise` and its derivative, element by element; by autograd unless overridden."""
         with torch.enable_grad():
-            given = log_probability.detach().requires_grad_()
-            values = self.each_pointwise(given)
-            return values.detach(), torch.autograd.grad(values.sum(), given)[0]
+            leaf = log_probability.detach().requires_grad_()
+            values = self.each_pointwise(leaf)
+            return values.detach(), torch.autograd.grad(values.sum(), leaf)[0]
 
     def quick_mean(self, logits: Tensor, target: Tensor) -> Tensor | None:
-        """The mean over a batch of integer labels in fewer operations, where a subclass knows how.
+        """The mean over a batch of integer labels in fewer operations, if a subclass has a way.
 
-        In a small batch every operation costs more than its arithmetic.
+        In a small batch, the overhead of an operation exceeds its arithmetic.
         """
         return None
 
@@ -314,7 +314,7 @@ class PointwiseLoss(FormulaLoss):
 
 
 def _parts(module: nn.Module) -> Iterator[Loss]:
-    """The losses right under a module, also where a container of torch's stands between."""
+    """The losses directly below a module, also inside of torch's containers."""
     for child in module.children():
         if isinstance(child, Loss):
             yield child
@@ -323,12 +323,12 @@ def _parts(module: nn.Module) -> Iterator[Loss]:
 
 
 def follow(values: Tensor, move: Callable[[Tensor], Tensor]) -> Tensor:
-    """Bring values to the device and the type that a module's `_apply` would give them.
+    """Move values to the device and dtype that a module's `_apply` would give them.
 
-    The move itself is not asked for the values: that of `to_empty` leaves memory as it was found,
-    for a checkpoint to fill, and what is no part of a checkpoint would stay so. For the same reason
-    they stay where they are when the module moves to `meta`, which has no memory for them.
+    `move` is not applied to the values themselves: `to_empty` leaves memory uninitialised for a
+    checkpoint to fill, and these are in no checkpoint. When the module moves to `meta`, which has
+    no memory for values, they go to the CPU.
     """
-    # A part of the same memory, so that a move that is done in place, to shared memory, is done.
+    # A slice of the same memory, so that an in-place move, as to shared memory, takes effect.
     like = move(values[:0])
     return values.to("cpu" if like.is_meta else like.device, like.dtype)

@@ -1,4 +1,4 @@
-"""A batch on its way through a loss: checked at the door, turned into outputs, reduced at the end.
+"""The steps of a batch through a loss: validation, outputs and reduction.
 
 The shapes are those of `torch.nn.CrossEntropyLoss`: logits `(C)`, `(N, C)` or `(N, C, d1, ...)`;
 integer targets without the class axis, or class probabilities of the logits' own shape.
@@ -13,14 +13,14 @@ from torch import Tensor
 
 
 def class_axis(logits: Tensor) -> int:
-    """Where the classes are: axis 0 of a single example, else axis 1."""
+    """The axis of the classes: 0 for a single example, else 1."""
     return 0 if logits.ndim == 1 else 1
 
 
 def working_precision(logits: Tensor) -> Tensor:
     """Convert half precisions to float32; float32 and float64 stay.
 
-    A log-softmax in bfloat16 has three digits, and `exp(p * log u)` has none left.
+    A log-softmax in bfloat16 has three digits, which leaves none of `exp(p * log u)`.
     """
     return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
 
@@ -31,14 +31,14 @@ def is_probabilities(target: Tensor) -> bool:
 
 
 class Admitted(NamedTuple):
-    """A batch behind the door."""
+    """A validated batch."""
 
     logits: Tensor
-    """`(N, C, ...)`, in the precision they came in."""
+    """`(N, C, ...)`, in their original precision."""
     target: Tensor
     """Class indices `(N, ...)`, or class probabilities `(N, C, ...)` in working precision."""
     counted: bool
-    """Whether every target is known to be a class that counts; False where it was not looked at."""
+    """Whether every target is known to be a class and not ignored; False if not checked."""
 
 
 def admit(logits: Tensor, target: Tensor, *, ignore_index: int, check: bool = False) -> Admitted:
@@ -46,12 +46,12 @@ def admit(logits: Tensor, target: Tensor, *, ignore_index: int, check: bool = Fa
 
     The logits keep their precision; class probabilities are converted to the working one.
 
-    Values are read (targets out of range) only where that costs nothing: on the CPU outside a
-    compiled graph. `check` reads them everywhere, and the logits too.
+    The range of targets is checked only where that costs nothing: on the CPU outside a compiled
+    graph. With `check` it is checked everywhere, and so are the logits.
 
     Raises:
-        TypeError: A dtype that cannot be meant.
-        ValueError: A shape or a value that cannot be meant.
+        TypeError: An invalid dtype.
+        ValueError: An invalid shape or value.
     """
     admit_logits(logits, check=check)
     kind = target.dtype if isinstance(target, Tensor) else type(target).__name__
@@ -72,8 +72,8 @@ def admit(logits: Tensor, target: Tensor, *, ignore_index: int, check: bool = Fa
                 f"target: expected shape {expected} for logits of shape {tuple(logits.shape)}, "
                 f"got {tuple(target.shape)}{hint}"
             )
-        # First of all: in uint8 156 equals an ignore_index of -100, and torch hardly computes with
-        # the wider unsigned types.
+        # First, since in uint8 156 equals an ignore_index of -100, and torch supports few
+        # operations on wider unsigned types.
         target = target.long()
         if may_read(target, check=check):
             counted = _check_range(target, logits.shape[axis], ignore_index)
@@ -85,11 +85,11 @@ def admit(logits: Tensor, target: Tensor, *, ignore_index: int, check: bool = Fa
 def admit_logits(logits: Tensor, *, check: bool = False) -> None:
     """Check the logits alone; `admit` does it as its first step."""
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
-        came = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
-        raise TypeError(f"logits: expected a floating-point tensor, got {came}")
+        got = logits.dtype if isinstance(logits, Tensor) else type(logits).__name__
+        raise TypeError(f"logits: expected a floating-point tensor, got {got}")
     if logits.ndim == 0:
         raise ValueError("logits: expected shape (C), (N, C) or (N, C, d1, ...), got a scalar")
-    # No examples are a batch like any other, such as the last of a filtered loader; torch takes it.
+    # An empty batch is allowed, as in torch, such as the last of a filtered loader.
     if logits.shape[class_axis(logits)] == 0:
         raise ValueError(f"logits: expected at least one class, got shape {tuple(logits.shape)}")
     if check and _has_values(logits):
@@ -103,11 +103,11 @@ def admit_logits(logits: Tensor, *, check: bool = False) -> None:
 
 
 def check_class_weight(weight: Tensor) -> None:
-    """Refuse class weights that are not one non-negative number a class."""
+    """Refuse class weights that are not one non-negative number per class."""
     if not isinstance(weight, Tensor) or weight.ndim != 1 or not weight.is_floating_point():
-        came = f"{weight.dtype} {tuple(weight.shape)}" if isinstance(weight, Tensor) else weight
+        got = f"{weight.dtype} {tuple(weight.shape)}" if isinstance(weight, Tensor) else weight
         raise ValueError(
-            f"weight: expected a floating-point tensor with one number per class, (C), got {came!r}"
+            f"weight: expected a floating-point tensor with one number per class, (C), got {got!r}"
         )
     if bool((weight < 0).any()) or not bool(torch.isfinite(weight).all()):
         raise ValueError(f"weight: expected finite numbers of at least 0, got {weight.tolist()}")
@@ -129,28 +129,28 @@ def _admit_probabilities(logits: Tensor, target: Tensor, *, check: bool) -> None
 
 
 def may_read(tensor: Tensor, *, check: bool = False) -> bool:
-    """Whether a tensor's values can be looked at without a device sync or a graph break."""
+    """Whether a tensor's values can be read without a device sync or a graph break."""
     return (check or tensor.device.type == "cpu") and _has_values(tensor)
 
 
 def is_plain(logits: Tensor, target: Tensor) -> bool:
-    """Whether a gradient that is written down serves: `(N, C)`, class indices, eager mode."""
+    """Whether an explicit gradient applies: `(N, C)`, class indices, eager mode."""
     return (
         logits.ndim == 2
         and logits.shape[0] > 0
         and not is_probabilities(target)
         and _has_values(logits)
-        # A dual tensor carries a derivative along.
+        # A dual tensor carries a forward-mode derivative.
         and torch.autograd.forward_ad.unpack_dual(logits).tangent is None
     )
 
 
 def _has_values(tensor: Tensor) -> bool:
-    """Whether a tensor is what it looks like, and not a stand-in for one in a graph to be."""
+    """Whether a tensor holds values, and is not a placeholder in a traced graph."""
     return (
         not torch.compiler.is_compiling()
         and type(tensor) in (Tensor, torch.nn.Parameter)  # no fake tensor, nor another subclass
-        # `make_fx` and `FakeTensorMode` see every operation, and some of them only shapes.
+        # `make_fx` and `FakeTensorMode` intercept every operation, some with shapes only.
         and torch._C._len_torch_dispatch_stack() == 0
         # Inside torch.func the tensor is a wrapper, and stands for many values at once.
         and not torch._C._functorch.is_functorch_wrapped_tensor(tensor)  # pyright: ignore
@@ -158,7 +158,7 @@ def _has_values(tensor: Tensor) -> bool:
 
 
 def _check_range(target: Tensor, num_classes: int, ignore_index: int) -> bool:
-    """Refuse a target out of range, and say whether all of them are known to count."""
+    """Refuse a target out of range; returns whether it is certain that none is ignored."""
     if not target.numel():
         return False
     lowest, highest = target.aminmax()
@@ -186,7 +186,7 @@ class Outputs:
     def __init__(self, logits: Tensor, *, counted: bool = False):
         self.raw = logits
         self.counted = counted
-        """Whether every target of the batch is known to be a class that counts."""
+        """Whether every target of the batch is known to be a class and not ignored."""
         self._logits: Tensor | None = None
         self._log_probabilities: Tensor | None = None
 
@@ -214,9 +214,9 @@ Reduction: TypeAlias = Literal["none", "mean", "sum"]
 
 
 def fit_weight(class_weight: Tensor, values: Tensor) -> Tensor:
-    """The class weights in the values' precision, and with them on `meta`.
+    """The class weights in the values' dtype, and on `meta` if these are.
 
-    A loss that is moved there keeps its weights, for which that device has no memory.
+    A loss that is moved to `meta` keeps its weights elsewhere, since `meta` has no memory.
     """
     device = "meta" if values.device.type == "meta" else class_weight.device
     return class_weight.to(device, values.dtype)
@@ -245,9 +245,9 @@ def reduce_values(
 ) -> Tensor:
     """Weigh the values by class, drop the ignored ones, and reduce.
 
-    The mean is over the examples that count, weighted by class as torch does it. When none
-    counts, since all are ignored or the batch is empty, the mean is 0, not torch's NaN, so that one
-    such batch does not end a run.
+    The mean is over the examples that are not ignored, weighted by class as in torch. If all are
+    ignored or the batch is empty, the mean is 0, not torch's NaN, so that one such batch does not
+    end a run.
     """
     soft = is_probabilities(target)
     if soft and class_weight is not None and weigh:
@@ -257,7 +257,7 @@ def reduce_values(
             return values
         # The sum of no values is 0, and their mean NaN.
         return values.mean() if reduction == "mean" and values.numel() else values.sum()
-    target = target.long()  # another's loss takes uint8, in which 156 equals -100
+    target = target.long()  # a foreign loss accepts uint8, in which 156 equals -100
     kept = target != ignore_index
     weight = None
     if class_weight is not None:

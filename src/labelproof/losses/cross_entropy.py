@@ -1,10 +1,10 @@
-r"""Cross entropy, $-\log u_y$, mean absolute error, $1 - u_y$, and what lies around and between.
+r"""Cross entropy, $-\log u_y$, mean absolute error, $1 - u_y$, and losses related to them.
 
 Reverse cross entropy is $-A (1 - u_y)$, and symmetric cross entropy adds cross entropy to it.
 
-Losses of the $\epsilon$-softmax see an output that is drawn close to one-hot: the largest
-probability is raised, $u' = (u + m\,1[\arg\max]) / (m + 1)$. Within a distance of $1/(m + 1)$ the
-output is one-hot, and any loss of a one-hot output is robust.
+Losses of the $\epsilon$-softmax use an output close to one-hot: the largest probability is raised,
+$u' = (u + m\,1[\arg\max]) / (m + 1)$. It is one-hot to within a distance of $1/(m + 1)$, and any
+loss of a one-hot output is robust.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from labelproof.losses.numerics import (
 from labelproof.ranges import finite, flag, whole, within
 
 LOG_ZERO = math.log(1e-4)
-"""What stands for log 0 in the field's code; papers that quote -4 were run with it."""
+"""The value used for log 0 in published code; papers that quote -4 were run with it."""
 
 
 class CrossEntropy(PointwiseLoss):
-    r"""Cross entropy, $-\log u_y$; `torch.nn.CrossEntropyLoss` that can be added to others.
+    r"""Cross entropy, $-\log u_y$; `torch.nn.CrossEntropyLoss` that can be added to other losses.
 
     Example:
         >>> CrossEntropy()(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
@@ -84,7 +84,7 @@ class GeneralizedCrossEntropy(PointwiseLoss):
 
     Args:
         q: Robustness in (0, 1]; towards 0 it is cross entropy, at 1 mean absolute error.
-        clamp: Floor of the probabilities; off unless given.
+        clamp: Floor of the probabilities; off by default.
         **settings: `reduction`, `weight`, `ignore_index`, `check`.
 
     Example:
@@ -100,14 +100,14 @@ class GeneralizedCrossEntropy(PointwiseLoss):
         self, q: float = 0.7, *, clamp: float | None = None, **settings: Unpack[LossSettings]
     ):
         super().__init__(**settings)
-        # Float32 ends near 1e-38, and a q that rounds to 0 there would divide by it. At 1e-30 the
-        # loss is cross entropy to the last digit already.
+        # A q that underflows to 0 in float32 would divide by zero. At 1e-30 the loss already equals
+        # cross entropy to the last digit.
         self.q = max(within("q", q, 0, 1, open_low=True), 1e-30)
         self.clamp = check_clamp(clamp)
 
     def pointwise(self, log_probability: Tensor) -> Tensor:
         """The loss as a function of the label's log-probability."""
-        # 1 - u ** q for small q is a difference of near equals.
+        # For small q, 1 - u ** q would lose its digits to cancellation.
         return complement(self.q * clamp_log_probability(log_probability, self.clamp)) / self.q
 
     def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
@@ -119,7 +119,7 @@ class GeneralizedCrossEntropy(PointwiseLoss):
 
     def quick_mean(self, logits: Tensor, target: Tensor) -> Tensor | None:
         """The mean over a batch of few classes."""
-        # For a small q, 1 would be subtracted from what is close to 1.
+        # For small q, the subtraction would lose its digits to cancellation.
         if self.clamp is not None or self.q < 0.1 or logits.shape[1] > 100:
             return None
         powers = (logits.log_softmax(dim=1) * self.q).exp()
@@ -127,11 +127,11 @@ class GeneralizedCrossEntropy(PointwiseLoss):
 
 
 class TaylorCrossEntropy(PointwiseLoss):
-    r"""Taylor cross entropy, $\sum_{i=1}^t (1 - u_y)^i / i$: its series at 1, cut off.
+    r"""Taylor cross entropy, $\sum_{i=1}^t (1 - u_y)^i / i$: its truncated series at 1.
 
     Args:
-        terms: How many terms $t$ of the series, at most 100; 1 is mean absolute error, and more are
-            closer to cross entropy.
+        terms: Number of terms $t$ of the series, at most 100; 1 is mean absolute error, and more
+            are closer to cross entropy.
         **settings: `reduction`, `weight`, `ignore_index`, `check`.
 
     Example:
@@ -210,7 +210,7 @@ class PartiallyHuberizedCrossEntropy(PointwiseLoss):
 
     def __init__(self, tau: float = 10.0, **settings: Unpack[LossSettings]):
         super().__init__(**settings)
-        # Float32 ends near 1e38, and an infinite slope times a probability of 0 is no number.
+        # A slope that overflows float32, times a probability of 0, would be NaN.
         self.tau = within("tau", tau, 1, 1e30, open_low=True)
 
     def pointwise(self, log_probability: Tensor) -> Tensor:
@@ -225,7 +225,7 @@ class ReverseCrossEntropy(PointwiseLoss):
 
     Args:
         log_zero: $A < 0$, which stands for $\log 0$.
-        clamp: Floor of each probability before it is summed; off unless given.
+        clamp: Floor of each probability before it is summed; off by default.
         **settings: `reduction`, `weight`, `ignore_index`, `check`.
 
     Example:
@@ -255,7 +255,7 @@ class ReverseCrossEntropy(PointwiseLoss):
         return self.clamp is None
 
     def pointwise(self, log_probability: Tensor) -> Tensor:
-        """The loss as a function of the label's log-probability, where nothing is clamped."""
+        """The loss as a function of the label's log-probability, without a clamp."""
         return self.log_zero * (log_probability.exp() - 1)
 
     def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
@@ -282,9 +282,9 @@ class SymmetricCrossEntropy(PointwiseLoss):
 
     Args:
         alpha: Weight of cross entropy; larger fits more.
-        beta: Weight of reverse cross entropy; larger resists more.
+        beta: Weight of reverse cross entropy; larger is more robust.
         log_zero: $A < 0$, which stands for $\log 0$.
-        clamp: Floor of the reverse part's probabilities; off unless given.
+        clamp: Floor of the reverse part's probabilities; off by default.
         **settings: `reduction`, `weight`, `ignore_index`, `check`.
 
     Example:
@@ -316,7 +316,7 @@ class SymmetricCrossEntropy(PointwiseLoss):
         return self.clamp is None
 
     def pointwise(self, log_probability: Tensor) -> Tensor:
-        """The loss as a function of the label's log-probability, where nothing is clamped."""
+        """The loss as a function of the label's log-probability, without a clamp."""
         return self.beta * self._reverse.pointwise(log_probability) - self.alpha * log_probability
 
     def value_and_slope(self, log_probability: Tensor) -> tuple[Tensor, Tensor]:
@@ -349,7 +349,7 @@ class _Epsilon(FormulaLoss):
             largest = none.scatter(1, largest, True)
         else:
             largest = labels == largest
-        # Elsewhere 1, whose logarithm has a finite gradient: log 0 would bring a NaN along.
+        # Elsewhere 1, whose logarithm has a finite gradient: that of log 0 would be NaN.
         raised = log_mixed(torch.where(largest, log_probability, 0), self.m)
         shrunk = log_probability - math.log1p(self.m)
         mixed = torch.where(largest, raised, shrunk)
@@ -363,7 +363,7 @@ class EpsilonCrossEntropy(_Epsilon):
 
     Args:
         m: How much the largest probability is raised; 0 is cross entropy.
-        clamp: Floor of $u'$, as the authors' code has with 1e-8; off unless given.
+        clamp: Floor of $u'$, 1e-8 in the authors' code; off by default.
         **settings: `reduction`, `weight`, `ignore_index`, `check`.
 
     Example:
@@ -387,7 +387,7 @@ class EpsilonFocal(_Epsilon):
     Args:
         m: How much the largest probability is raised; 0 is focal loss.
         gamma: Focusing exponent $\gamma \ge 0$; 0 is cross entropy.
-        clamp: Floor of $u'$, as the authors' code has with 1e-8; off unless given.
+        clamp: Floor of $u'$, 1e-8 in the authors' code; off by default.
         **settings: `reduction`, `weight`, `ignore_index`, `check`.
 
     Example:

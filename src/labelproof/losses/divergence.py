@@ -18,7 +18,7 @@ class JensenShannon(PointwiseLoss):
     r"""Jensen-Shannon divergence of label and output, between cross entropy and absolute error.
 
     It is $\pi\,\mathrm{KL}(e_y \| m) + (1 - \pi)\,\mathrm{KL}(u \| m)$ with
-    $m = \pi e_y + (1 - \pi) u$, divided by $-(1 - \pi) \log(1 - \pi)$. Of $u$ it needs $u_y$ alone.
+    $m = \pi e_y + (1 - \pi) u$, divided by $-(1 - \pi) \log(1 - \pi)$. It depends on $u_y$ alone.
 
     Args:
         pi: Weight of the label in the mixture; towards 0 it is cross entropy, towards 1 mean
@@ -36,7 +36,7 @@ class JensenShannon(PointwiseLoss):
 
     def __init__(self, pi: float = 0.5, **settings: Unpack[LossSettings]):
         super().__init__(**settings)
-        # Outside, what is divided by is so small that float32 keeps too few digits.
+        # Outside, the divisor is so small that float32 keeps too few digits.
         self.pi = within("pi", pi, 0.01, 0.99)
 
     def pointwise(self, log_probability: Tensor) -> Tensor:
@@ -82,7 +82,7 @@ class BiTempered(FormulaLoss):
 
 
 _STEPS = 6
-"""With the two that are traced, enough for 100,000 classes and every temperature in float64."""
+"""With the two traced ones, enough for 100,000 classes and every temperature in float64."""
 
 
 def tempered_log_softmax(logits: Tensor, temperature: float) -> Tensor:
@@ -90,11 +90,11 @@ def tempered_log_softmax(logits: Tensor, temperature: float) -> Tensor:
 
     Here $\exp_t(x) = [1 + (1 - t) x]^{1 / (1 - t)}$, and $\lambda$ is such that $u$ sums to 1. With
     $S(\lambda)$ the sum, $S^{1 - t}$ is concave and nearly linear in $\lambda$, so Newton's method
-    for $S^{1 - t} = 1$ comes from the left and needs few steps:
+    for $S^{1 - t} = 1$ converges from the left in few steps:
     $\lambda \leftarrow \lambda + (S^t - S) / ((t - 1) \sum_i u_i^t)$.
 
-    Only the last two steps are traced. The first of them has the right derivative of $\lambda$, the
-    second its derivative too.
+    Only the last two steps are traced. The first makes the first derivative of $\lambda$ right, the
+    second the second derivative.
 
     Args:
         logits: `(N, C, ...)`.

@@ -1,9 +1,8 @@
-r"""The mean loss of a batch with its gradient written down, for losses of one label's probability.
+r"""The mean loss of a batch with an explicit gradient, for losses of the label's probability.
 
-Tracing a graph for every step and walking back through it costs more than the arithmetic of a small
-batch on the CPU. Where the loss is a function of $\log u_y$, with or without sparse regularization,
-both passes are a handful of operations here. `LabelForm` says which losses those are; `kernels` has
-the same gradient on CUDA.
+On a small batch on the CPU, autograd costs more than the arithmetic. If the loss is a function of
+$\log u_y$, with or without sparse regularization, both passes are a handful of operations here.
+`LabelForm` describes such losses; `kernels` has the same gradient on CUDA.
 
 With $c$ the gradient of $\log u_y$ and $r$ that of $R = \|u\|_p^p$, that of $\log u$ is
 $g = r p\,u^p + c\,\delta_y$, that of $s = z / (n \tau)$ is $G = g - u \sum_i g_i$, and that of the
@@ -25,7 +24,7 @@ from labelproof.losses.penalty import label_and_norm
 if TYPE_CHECKING:
     from labelproof.losses.base import Loss, PointwiseLoss
 
-# Torch's own, which has no name in Python; looked up once.
+# torch's own backward operation, which has no public name; looked up once.
 _through_log_softmax = torch.ops.aten._log_softmax_backward_data.default
 
 
@@ -40,23 +39,23 @@ class Sharpening(NamedTuple):
 
 
 class LabelForm(NamedTuple):
-    """A loss that is `base.pointwise` of its label's log-probability, plus the penalty if any."""
+    """A loss that is `base.pointwise` of its label's log-probability, plus any penalty."""
 
     base: PointwiseLoss
     sharpening: Sharpening | None = None
 
 
 class MeanAndGradient(NamedTuple):
-    """The mean loss of a batch and what it was computed from."""
+    """The mean loss of a batch, its gradient and intermediate results."""
 
     mean: Tensor
     """The loss, a scalar."""
     gradient: Tensor
     """Gradient of the logits, `(N, C)`."""
     log_probabilities: Tensor
-    """Log-probabilities of the output, sharpened where the loss sharpens it, `(N, C)`."""
+    """Log-probabilities of the output, sharpened if the loss sharpens it, `(N, C)`."""
     penalty: Tensor | None
-    """The l_p norm of each output, `(N, 1)`, where the loss has a penalty."""
+    """The l_p norm of each output, `(N, 1)`, if the loss has a penalty."""
 
 
 def has_gradient(loss: Loss) -> bool:
@@ -73,30 +72,30 @@ def mean_and_gradient(
     Args:
         loss: One for which `has_gradient` is true.
         logits: `(N, C)`, float32 or float64.
-        target: Class indices, `(N)`, all of them valid and none to be ignored or masked.
+        target: Class indices, `(N)`, all of them valid and none ignored or masked.
         weight: Weight of each example, `(N)`; the mean is over the number of examples.
     """
     form = loss.label_form()
-    assert form is not None  # noqa: S101 (the caller asked `has_gradient`)
+    assert form is not None  # noqa: S101 (the caller checked `has_gradient`)
     return _of_form(form, logits.detach(), target.unsqueeze(1), weight)
 
 
 def mean_with_gradient(form: LabelForm, logits: Tensor, target: Tensor) -> Tensor | None:
-    """The mean loss of a batch as a part of torch's graph, its gradient computed along with it.
+    """The mean loss of a batch as a node of torch's graph, with its gradient computed at once.
 
     Args:
-        form: Of the loss.
+        form: The form of the loss.
         logits: In any precision.
-        target: All of them valid class indices, and none to be ignored.
+        target: Class indices, `(N)`, all of them valid and none ignored.
 
     Returns:
-        `None` where torch has to trace the loss, or no gradient is needed.
+        `None` if torch has to trace the loss, or no gradient is needed.
     """
-    wanted = logits.requires_grad and torch.is_grad_enabled() and logits.device.type == "cpu"
-    if not (wanted and is_plain(logits, target)):
+    needed = logits.requires_grad and torch.is_grad_enabled() and logits.device.type == "cpu"
+    if not (needed and is_plain(logits, target)):
         return None
     normalized = form.sharpening is not None and form.sharpening.normalize
-    # Masked classes, and squares past the floats, are left to `sharpen`.
+    # Masked classes and overflowing squares are left to `sharpen`.
     if normalized and not torch.linalg.vector_norm(logits.detach()).item() < math.inf:
         return None
     return _Mean.apply(logits, target, form)  # pyright: ignore
@@ -105,17 +104,17 @@ def mean_with_gradient(form: LabelForm, logits: Tensor, target: Tensor) -> Tenso
 class _Mean(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, target, form):
-        found = _of_form(form, working_precision(logits), target.unsqueeze(1), None)
-        ctx.save_for_backward(logits, target, found.gradient)
+        result = _of_form(form, working_precision(logits), target.unsqueeze(1), None)
+        ctx.save_for_backward(logits, target, result.gradient)
         ctx.form = form
-        return found.mean
+        return result.mean
 
     @staticmethod
     def backward(ctx, *gradients):
         logits, target, gradient = ctx.saved_tensors
         if not torch.is_grad_enabled():
             return (gradient * gradients[0]).to(logits.dtype), None, None
-        base, how = ctx.form  # a gradient of the gradient is asked for, which has to be traced
+        base, how = ctx.form  # a second derivative has to be traced
         if how is None:
             values = base.pointwise(of_label(working_precision(logits).log_softmax(dim=1), target))
         else:
@@ -138,7 +137,7 @@ def _of_form(
     if how is not None:
         if how.normalize:
             norms = torch.linalg.vector_norm(logits, dim=1, keepdim=True)
-            # 1 in the place of 0, as `sharpen` has it.
+            # 1 in place of 0, as in `sharpen`.
             length = torch.threshold_(norms, 0, 1).mul_(how.temperature)
         sharp = logits / length
     log_probabilities = torch.log_softmax(sharp, dim=1)

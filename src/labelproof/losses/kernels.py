@@ -1,5 +1,5 @@
 # pyright: reportMissingImports=false, reportIndexIssue=false
-r"""Sparse regularization on CUDA in two kernels, for losses that see one label's probability.
+r"""Sparse regularization on CUDA in two kernels, for losses of the label's probability alone.
 
 Such a loss needs two numbers of each example: $\log u_y$ and $\|u\|_p^p$. One kernel reads the
 logits and gives both; one reads them again and writes their gradient. Torch's own operations would
@@ -11,8 +11,8 @@ incoming gradients $g$ of $\log u_y$ and $r$ of $R$, the gradient of $s$ is
 $$ G_j = g (\delta_{jy} - u_j) + r p (u_j^p - u_j R), $$
 
 and that of the logits, through the norm, $(G_j - \hat z_j D) / (n \tau)$ with $\hat z = z / n$ and
-$D = \sum_i \hat z_i G_i$. The sums in $D$ do not depend on $g$ and $r$, so the first kernel takes
-them along, and the second needs one pass. Under a clamp $c$, $R$ counts $\max(u, c)^p$ and its
+$D = \sum_i \hat z_i G_i$. The sums in $D$ do not depend on $g$ and $r$, so the first kernel
+computes them, and the second needs one pass. Under a clamp $c$, $R$ counts $\max(u, c)^p$ and its
 gradient comes from the classes with $u_i \ge c$ alone.
 """
 
@@ -30,7 +30,7 @@ _LARGEST_BLOCK = 8192
 
 
 def fits(logits: Tensor, target: Tensor) -> bool:
-    """Whether the kernels serve: a plain batch on CUDA in at most float32."""
+    """Whether the kernels apply: a plain batch on CUDA in at most float32."""
     return logits.is_cuda and logits.dtype != torch.float64 and is_plain(logits, target)
 
 
@@ -73,7 +73,7 @@ class _LabelAndNorm(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *gradients):
         logits, target, temperature, saved = ctx.saved_tensors
-        if torch.is_grad_enabled():  # a gradient of the gradient is asked for
+        if torch.is_grad_enabled():  # a second derivative has to be traced
             traced = penalty.label_and_norm(logits, target, temperature, **ctx.how)
             (gradient,) = torch.autograd.grad(traced, logits, gradients, create_graph=True)
             return gradient, None, None, None, None, None
@@ -101,7 +101,7 @@ def _launch(
             CLAMP=clamp is not None,
             BLOCK=block,
             num_warps=1 if block <= 128 else 4 if block <= 2048 else 16,
-            enable_fp_fusion=False,  # the largest logit minus itself must be 0, not a rounding
+            enable_fp_fusion=False,  # the largest logit minus itself must be exactly 0
         )
 
 
@@ -119,7 +119,7 @@ def forward(
     CLAMP: tl.constexpr,  # noqa: N803
     BLOCK: tl.constexpr,  # noqa: N803
 ):
-    """One row a program: the two results, and what the gradient needs of the row."""
+    """One row per program: both results, and what the gradient needs of the row."""
     row = tl.program_id(0)
     start = logits + row.to(tl.int64) * classes
     columns = tl.arange(0, BLOCK)
@@ -136,7 +136,7 @@ def forward(
     scale = 1.0 / (norm * tl.load(temperature))
     # Four sums at once, rescaled when a larger logit turns up: of exp(s), exp(p s), and of both
     # weighted with the unit logits.
-    # Finite from the start: for a block of masked classes it would be exp(-inf + inf).
+    # Finite, since -inf would give exp(-inf + inf) for a block of masked classes.
     largest = -3.4e38
     total = 0.0
     powers = 0.0
@@ -147,7 +147,7 @@ def forward(
         inside = here < classes
         z = tl.load(start + here, mask=inside, other=0.0).to(tl.float32)
         s = tl.where(inside, z * scale, float("-inf"))
-        # Of a masked class, 0: it is weighted with 0, and 0 * inf is NaN.
+        # 0 for a masked class: its weight is 0, and 0 * inf is NaN.
         unit = tl.where(z == float("-inf"), 0.0, z) / norm
         higher = tl.maximum(largest, tl.max(s))
         shrink = tl.exp(largest - higher)
@@ -209,7 +209,7 @@ def backward(
     CLAMP: tl.constexpr,  # noqa: N803
     BLOCK: tl.constexpr,  # noqa: N803
 ):
-    """One row a program: the gradient of its logits."""
+    """One row per program: the gradient of its logits."""
     row = tl.program_id(0)
     start = logits + row.to(tl.int64) * classes
     label = tl.load(target + row)

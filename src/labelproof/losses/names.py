@@ -1,13 +1,13 @@
-"""What losses are called in text: those of this package, and the user's own.
+"""Names of losses in text: those of this package, and the user's own.
 
-A Python file of the user's has its losses in a table, as this package has:
+A user's Python file lists its losses in a table, as this package does:
 
     LOSSES = {"poly": PolyCrossEntropy}
 
 The environment variable `LABELPROOF_LOSSES` names the file, so every process of a program knows it.
-Its code is run, so only the user names it, never a record or a run. Written down, such a loss has a
-few digits of its code after its name, `poly@3f9c21`: changed code is another loss, and a result of
-the old code is never taken for one of the new. Typed without the digits, it means the current code.
+Its code is run, so only the user names it, never a record or a run. In records, a short hash of its
+code follows the name, `poly@3f9c21`: changed code is another loss, and results of the old code are
+never taken for those of the new. Without the hash, a name means the current code.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ LOSSES: Mapping[str, type[Loss]] = {
     "taylor": cross_entropy.TaylorCrossEntropy,
     "bitempered": divergence.BiTempered,
 }
-"""Every elementary loss by the name it is written with; `n` before a name normalises it."""
+"""Every elementary loss by its name in text; `n` before a name normalises it."""
 
 WRITTEN = {"log_zero": "A"}
 """Arguments that have another name in text."""
 SPOKEN = {written: name for name, written in WRITTEN.items()}
-"""The way back."""
+"""The inverse of `WRITTEN`."""
 UNWRITTEN = {"generator"}
-"""Arguments that have no text."""
+"""Arguments without a text form."""
 SUFFIXES: Mapping[str, dict[str, Any]] = {
     "sr": {
         "tau": 0.5,
@@ -73,12 +73,12 @@ SUFFIXES: Mapping[str, dict[str, Any]] = {
     },
     "clip": {"delta": 1},
 }
-"""What stands after a sum and takes all of it: sparse regularization and logit clipping, with what
-they are set to where the text does not say."""
+"""Suffixes that apply to the whole sum before them, sparse regularization and logit clipping, with
+the defaults of their arguments."""
 
 
 def loss_arguments(family: type[Loss]) -> dict[str, Any]:
-    """The arguments a loss is written with, and their defaults."""
+    """The arguments of a loss in text, and their defaults."""
     return {
         WRITTEN.get(name, name): default
         for name, default in hyperparameters(family).items()
@@ -87,21 +87,21 @@ def loss_arguments(family: type[Loss]) -> dict[str, Any]:
 
 
 LOSS_FILES = "LABELPROOF_LOSSES"
-"""The environment's variable with the files, separated as those of `PATH` are."""
+"""The environment variable that lists the files, separated as in `PATH`."""
 
 VERSION = "@"
-"""Stands between a loss's name and the digits of its code."""
+"""Separates a loss's name from the hash of its code."""
 
 _DIGITS = 6
 _TAKEN = {*SUFFIXES, "normalized", "apl", "nlnl"}
-"""Words of the grammar, and rows of the paper's tables that stand for other losses."""
+"""Reserved: words of the grammar, and rows of the paper's tables that mean other losses."""
 
 
 def known_losses() -> Mapping[str, type[Loss]]:
-    """Every loss that can be written: those of this package and the user's own.
+    """Every loss that text can name: those of this package and the user's own.
 
     Raises:
-        ValueError: A file of the user's has none, or none that can be used.
+        ValueError: A user's file has no losses, or unusable ones.
     """
     files = os.environ.get(LOSS_FILES, "")
     return {**LOSSES, **_loaded(files)} if files else LOSSES
@@ -109,21 +109,21 @@ def known_losses() -> Mapping[str, type[Loss]]:
 
 @functools.cache
 def _loaded(files: str) -> Mapping[str, type[Loss]]:
-    found: dict[str, type[Loss]] = {}
+    loaded: dict[str, type[Loss]] = {}
     for file in files.split(os.pathsep):
         for name, family in load_losses(Path(file)).items():
             stem = name.partition(VERSION)[0]
-            if any(other.partition(VERSION)[0] == stem for other in found):
+            if any(other.partition(VERSION)[0] == stem for other in loaded):
                 raise ValueError(f"{file}: {stem!r} is the name of a loss in another file too")
-            found[name] = family
-    return found
+            loaded[name] = family
+    return loaded
 
 
 def load_losses(path: Path) -> dict[str, type[Loss]]:
     r"""The losses of a Python file, whose code is run, by their names with versions.
 
     Raises:
-        ValueError: It has none, or none that can be used; the message says why.
+        ValueError: It has no losses, or unusable ones; the message says why.
     """
     table = getattr(_import(path), "LOSSES", None)
     if not isinstance(table, Mapping) or not table:
@@ -157,7 +157,7 @@ def _import(path: Path) -> ModuleType:
 
 
 def _problem(name: Any, family: Any, table: Mapping[Any, Any]) -> str:
-    """Why a loss cannot be written as text, or nothing."""
+    """Why a loss cannot be written as text, or `""`."""
     taken = {*LOSSES, *_TAKEN, *(f"n{key}" for key in (*LOSSES, *table))}  # n... is normalised
     if not isinstance(name, str) or not re.fullmatch(r"[a-z_][a-z0-9_]*", name) or name in taken:
         return f"expected a name of small letters, digits and _ that is not taken, got {name!r}"
@@ -168,12 +168,12 @@ def _problem(name: Any, family: Any, table: Mapping[Any, Any]) -> str:
         )
     arguments = loss_arguments(family)
     try:
-        made = family(reduction="none")
+        instance = family(reduction="none")
         wrong = [
             key
             for key, value in arguments.items()
             if not (value is None or isinstance(value, Real))
-            or not hasattr(made, SPOKEN.get(key, key))
+            or not hasattr(instance, SPOKEN.get(key, key))
         ]
     except Exception as error:
         wrong = [f"{type(error).__name__}: {error}"]
@@ -187,7 +187,7 @@ def _problem(name: Any, family: Any, table: Mapping[Any, Any]) -> str:
 
 
 def _version(family: type[Loss]) -> str:
-    """Digits of a loss's code, and of what it derives from as far as that is the user's."""
+    """Hash of the code of a loss and of those base classes that are the user's own."""
     known = ("labelproof", "torch", "builtins", "abc", "typing")
     theirs = [each for each in family.__mro__ if each.__module__.split(".")[0] not in known]
     code = "\n".join(inspect.getsource(each) for each in theirs)

@@ -1,4 +1,4 @@
-r"""Negative learning, $-\log (1 - u_c)$: says what an image is not, which is right more often."""
+r"""Negative learning, $-\log (1 - u_c)$: learns what an image is not, which is right more often."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class NegativeLearning(Loss):
     r"""Negative learning, $-\log (1 - u_c)$ with $c$ drawn from the labels that were not given.
 
     Args:
-        samples: How many labels are drawn for each example and step.
-        expected: Take the mean over all other labels instead of drawing, which has the same
+        samples: Number of labels drawn for each example and step.
+        expected: Whether to take the mean over all other labels instead, which has the same
             expectation and no variance.
-        clamp: Floor of $1 - u_c$; off unless given.
-        generator: Source of the draws; torch's own for the logits' device unless given. A loss
-            with a generator of its own does not compile in one graph.
+        clamp: Floor of $1 - u_c$; off by default.
+        generator: Source of the draws; by default torch's own for the logits' device. A loss with a
+            generator of its own does not compile into one graph.
         **settings: `reduction`, `weight`, `ignore_index`, `check`.
 
     Example:
@@ -51,7 +51,7 @@ class NegativeLearning(Loss):
         self.generator = generator
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the integer labels given, `(N, ...)`."""
+        """Value for the given integer labels, `(N, ...)`."""
         if self.expected:
             return super().index_values(outputs, target)
         penalties = -log_complements(outputs.log_probabilities, self.clamp)
@@ -61,12 +61,12 @@ class NegativeLearning(Loss):
         return penalties.gather(1, drawn).mean(dim=1)
 
     def label_values(self, outputs: Outputs) -> Tensor:
-        """Expected value for every label an example could have had, `(N, C, ...)`."""
+        """Expected value for every possible label, `(N, C, ...)`."""
         penalties = -log_complements(outputs.log_probabilities, self.clamp)
         return others(penalties, None) / (outputs.num_classes - 1)
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the labels given; class probabilities need the expected form."""
+        """Value for the given labels; class probabilities need the expected form."""
         if is_probabilities(target) and not self.expected:
             raise ValueError(
                 "target: negative learning draws a label other than the one given, so it takes "
@@ -95,7 +95,7 @@ def draw_complementary(
                 [0]])
     """
     shape = (target.shape[0], samples, *target.shape[1:])
-    # Named at all, even as None, a generator selects a form that takes no symbolic batch size.
+    # Passing a generator, even None, selects an overload without symbolic batch sizes.
     source: dict[str, Any] = {} if generator is None else {"generator": generator}
     offset = torch.randint(1, num_classes, shape, device=target.device, **source)
     return (target.unsqueeze(1) + offset) % num_classes
@@ -122,7 +122,7 @@ def _log_sum(values: Tensor) -> Tensor:
     total = torch.logsumexp(values, 1, keepdim=True)
     if may_read(total) and math.isfinite(total.detach().sum()):
         return total
-    # There torch's gradient is exp(-inf + inf), a NaN that a weight of 0 does not take away.
+    # There torch's gradient is exp(-inf + inf), a NaN that a weight of 0 does not remove.
     nothing = total == -math.inf
     finite = torch.logsumexp(torch.where(nothing, 0, values), 1, keepdim=True)
     return torch.where(nothing, -math.inf, finite)

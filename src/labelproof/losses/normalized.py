@@ -22,8 +22,8 @@ class Normalized(FormulaLoss):
     robust to symmetric noise. Alone it tends to underfit; the active passive losses add a second
     robust loss to it: `10 * Normalized(CrossEntropy()) + 0.1 * MeanAbsoluteError()`.
 
-    Nothing in it is drawn: of `NegativeLearning` the expected value is taken, since one with a
-    drawn label would not sum to 1.
+    Of `NegativeLearning` it uses the expected values, since those of drawn labels would not sum
+    to 1.
 
     Args:
         base: Any loss of this package, or a module over (logits, target) that can return one
@@ -53,13 +53,13 @@ class Normalized(FormulaLoss):
 
 
 def _share(part: Tensor, values: Tensor) -> Tensor:
-    """What labels have of the sum over all labels, also where one of probability 0 costs infinity.
+    """The share of labels in the sum over all labels, even if a label of probability 0 is infinite.
 
-    There the limit is taken: such labels have the whole sum, in equal parts, and the others none of
-    it, so that the shares still add up to 1. Nothing small moves them, so their gradient is 0.
+    Then it is the limit: such labels have the whole sum, in equal parts, and the others none of it,
+    so that the shares still add up to 1. Small changes do not move them, so their gradient is 0.
     """
     total = values.sum(dim=1, keepdim=True)
-    # One look at a number for each example spares the usual batch three passes over all classes.
+    # Reading one number per example saves the usual batch three passes over all classes.
     if may_read(total) and math.isfinite(total.detach().sum()):
         return part / total
     infinite = part == math.inf
@@ -80,7 +80,7 @@ class _NormalizedNegative(FormulaLoss):
     def formula(self, outputs: Outputs, labels: Tensor | None) -> Tensor:
         """Value for the labels, or for every label."""
         clamped = outputs.log_probabilities.clamp_min(_LOG_FLOOR)
-        # At the floor rounding may leave less than 0.
+        # At the floor, rounding may give less than 0.
         values = (self._highest - self._active.pointwise(clamped)).clamp_min(0)
         return others(values, labels) / values.sum(dim=1, keepdim=True)
 

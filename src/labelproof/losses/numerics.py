@@ -1,4 +1,4 @@
-"""Functions of log-probabilities whose values and gradients both keep their digits."""
+"""Numerically stable functions of log-probabilities, in value and gradient."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _LOG_HALF = math.log(0.5)
 
 
 def complement(log_probability: Tensor) -> Tensor:
-    r"""$1 - u$ from $\log u$, exact at both ends, and so is its gradient.
+    r"""$1 - u$ from $\log u$, exact at both ends in value and gradient.
 
     `1 - exp` loses the value's digits near $u = 1$. `expm1` has them, but torch computes its
-    derivative as the result plus 1, which loses the gradient's digits near $u = 0$. Each serves on
-    its own side of one half.
+    derivative as the result plus 1, which loses the gradient's digits near $u = 0$. Each is used
+    on its side of one half.
     """
     near_one = -torch.expm1(log_probability)
     return torch.where(log_probability > _LOG_HALF, near_one, 1 - log_probability.exp())
@@ -31,27 +31,27 @@ def log_mixed(log_probability: Tensor, share: float) -> Tensor:
 
     Args:
         log_probability: $\log u$.
-        share: $a \ge 0$; where it is 0, $u$ must not be.
+        share: $a \ge 0$; if it is 0, $u$ must not be.
     """
     near_one = torch.log1p(-complement(log_probability) / (share + 1))
     if share >= 1:
         return near_one
-    # Of a small u the digits would be lost in 1 - u.
+    # 1 - u would lose the digits of a small u.
     small = (log_probability.exp() + share).log() - math.log1p(share)
     return torch.where(log_probability > _LOG_HALF, near_one, small)
 
 
 def own(values: Tensor, labels: Tensor | None) -> Tensor:
-    """Of values `(N, C, ...)` those of the labels `(N, 1, ...)`, or all of them without labels."""
+    """The values, `(N, C, ...)`, of the labels `(N, 1, ...)`, or all of them without labels."""
     return values if labels is None else values.gather(1, labels)
 
 
 def others(values: Tensor, labels: Tensor | None) -> Tensor:
-    """For each of the labels `(N, 1, ...)`, or for every class, the sum over all other classes.
+    """The sum over all other classes, for each of the labels `(N, 1, ...)` or for every class.
 
-    The total minus the own value would lose every small value beside a large one. So a label's is
-    left out of the sum; and for every class the largest is taken out before the sum and put back
-    where it belongs.
+    The total minus the own value would lose small values beside a large one. So a label's own value
+    is left out of the sum; for every class, the largest value is left out and added back to the
+    sums of the others.
     """
     if labels is not None:
         return values.scatter(1, labels, 0).sum(dim=1, keepdim=True)

@@ -1,4 +1,4 @@
-r"""The sharpened output, and the penalties that draw it towards one-hot or another fixed vector."""
+r"""The sharpened output, and the penalties that push it towards one-hot or another fixed vector."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def sharpen(logits: Tensor, *, temperature: float | Tensor, normalize: bool = Tr
 
 
 def _sharpen_unmasked(logits: Tensor, temperature: float | Tensor) -> Tensor:
-    """As `sharpen`, where classes may be masked: three more passes that most batches do without."""
+    """As `sharpen`, if classes may be masked: three more passes, which few batches need."""
     masked = logits == -math.inf
-    # Out of the way of the gradient too, in which 0 * inf is NaN.
+    # Also for the gradient, in which 0 * inf is NaN.
     kept = torch.where(masked, 0, logits)
     norm = torch.linalg.vector_norm(kept, dim=class_axis(kept), keepdim=True)
-    # Only where it can be seen to be needed: one pass more would be felt in compiled code.
+    # Only if values can be read and need it: another pass would slow down compiled code.
     if may_read(norm) and bool(norm.isinf().any()):
         kept = kept / overflow_scale(kept, norm)
         norm = torch.linalg.vector_norm(kept, dim=class_axis(kept), keepdim=True)
@@ -56,10 +56,10 @@ def _sharpen_unmasked(logits: Tensor, temperature: float | Tensor) -> Tensor:
 
 
 def overflow_scale(logits: Tensor, norm: Tensor) -> Tensor:
-    """What to divide each example's logits by before their norm is taken.
+    """The divisor of each example's logits before their norm is taken.
 
-    It is 1 but where the squares are past the floats, in float32 from 1e19 on: there it is the
-    largest magnitude, without which every direction would have an infinite norm and become 0.
+    It is 1 unless the squares overflow, in float32 from 1e19 on: then it is the largest magnitude,
+    without which the norm would be infinite and all logits 0.
     """
     logits, norm = logits.detach(), norm.detach()
     largest = logits.abs().amax(dim=class_axis(logits), keepdim=True)
@@ -67,8 +67,8 @@ def overflow_scale(logits: Tensor, norm: Tensor) -> Tensor:
 
 
 def _divisor(norm: Tensor) -> Tensor:
-    # A network with a zero-initialised head starts at z = 0, where z / |z| has no gradient that
-    # means anything; dividing by 1 there gives it one that starts training.
+    # A network with a zero-initialised head starts at z = 0, where z / |z| has no useful
+    # gradient; dividing by 1 there gives it one that starts training.
     return torch.where(norm > 0, norm, 1)
 
 
@@ -81,7 +81,7 @@ def lp_norm(log_probabilities: Tensor, *, p: float, clamp: float | None = None) 
     Args:
         log_probabilities: $\log u$, `(N, C)`, `(N, C, d1, ...)` or `(C)`.
         p: Exponent in (0, 1].
-        clamp: Floor of $u$, with no gradient below it; off unless given.
+        clamp: Floor of $u$, with no gradient below it; off by default.
 
     Returns:
         One value per example.
@@ -90,7 +90,7 @@ def lp_norm(log_probabilities: Tensor, *, p: float, clamp: float | None = None) 
         >>> lp_norm(torch.tensor([[0.5, 0.5]]).log(), p=0.5)
         tensor([1.4142])
     """
-    # The exponent is not checked: in a compiled loss it may be a number that is not known yet.
+    # The exponent is not checked: in a compiled loss it may be symbolic.
     floored = clamp_log_probability(log_probabilities, clamp)
     return (p * floored).exp().sum(dim=class_axis(floored))
 
@@ -121,7 +121,7 @@ def sparse_rate(log_probabilities: Tensor) -> Tensor:
 
 
 CUSP = 1e-3
-"""Below this distance |w| ** p is rounded off: its slope at 0 is infinite and never settles."""
+"""Below this distance |w| ** p is smoothed: its infinite slope at 0 would prevent convergence."""
 
 
 def smoothing_vector(
@@ -138,7 +138,7 @@ def smoothing_vector(
     """
     if num_classes < 2:
         raise ValueError(f"num_classes: expected at least 2, got {num_classes}")
-    # Without putting a number of the host's in a place: that cannot be recorded in a CUDA graph.
+    # Not by assigning a number to an element: a copy from the host fails in a CUDA graph.
     peak = torch.full((1,), 1 - smoothing, dtype=dtype, device=device)
     others = torch.full((1,), smoothing / (num_classes - 1), dtype=dtype, device=device)
     return torch.cat([peak, others.expand(num_classes - 1)])
@@ -147,14 +147,14 @@ def smoothing_vector(
 def permutation_penalty(
     probabilities: Tensor, *, p: float, vector: Tensor | float, cusp: float = CUSP
 ) -> Tensor:
-    r"""Penalty that is smallest where the output is a permutation of a fixed vector.
+    r"""Penalty that is smallest if the output is a permutation of a fixed vector.
 
     Args:
         probabilities: Network outputs $u$, `(N, C, ...)`.
         p: Exponent in (0, 1].
         vector: The fixed vector $v$, `(C)`, or a share for `smoothing_vector`.
-        cusp: Distance below which $|w|^p$ is rounded off, as $(w^2 + \epsilon^2)^{p/2}$. With 0 it
-            is not, and the gradient at an exact match is not a number.
+        cusp: Distance below which $|w|^p$ is smoothed, as $(w^2 + \epsilon^2)^{p/2}$. With 0 it is
+            not, and the gradient at an exact match is NaN.
 
     Returns:
         One value per example.

@@ -1,7 +1,7 @@
 r"""Sparse regularization: sharpen the output, penalise its l_p norm, and any loss becomes robust.
 
 A loss is robust to label noise when the network's outputs are one-hot (`labelproof.theory` has the
-proof's pieces). Training cannot demand that, but can lean towards it:
+proof's pieces). Training cannot enforce that, but can encourage it:
 
 $$ L(u, y) + \lambda_t \|u\|_p^p, \qquad u = \mathrm{softmax}(\bar z / \tau), \quad
    \bar z = z \text{ or } z / \|z\|_2. $$
@@ -38,11 +38,11 @@ except ImportError:  # Triton comes with CUDA builds of torch only
     kernels = None
 
 SMALLEST_TEMPERATURE = 1e-12
-"""The gradient through the norm has its inverse squared, and float32 ends at 3e38."""
+"""The gradient through the norm has its inverse squared, which could overflow float32."""
 
 
 class SparseParts(NamedTuple):
-    """What a sparse-regularized loss is made of, from one forward pass."""
+    """The parts of a sparse-regularized loss, from one forward pass."""
 
     total: Tensor
     """The loss: base + weight * penalty."""
@@ -57,8 +57,8 @@ class SparseParts(NamedTuple):
 class SparseRegularized(Loss):
     r"""Any loss made robust: $L(u, y) + \lambda_t \|u\|_p^p$ on the sharpened output $u$.
 
-    The defaults are the paper's for CIFAR-10. The logits' own argmax is the prediction; the
-    sharpened output is for training alone.
+    The defaults are the paper's for CIFAR-10. The prediction is the argmax of the logits; the
+    sharpened output is only for training.
 
     Args:
         base: A loss of this package, or any module over (logits, target), torch's own included.
@@ -67,8 +67,8 @@ class SparseRegularized(Loss):
         weight: $\lambda_t$, a number or a schedule; the paper's is `exponential(1.2, growth=1.03)`.
             Start below $1 / p$, or the penalty outweighs learning from the first step.
         normalize: Divide the logits by their l2 norm before the temperature.
-        clamp: Floor of $u$ in the penalty, as the reference code has with 1e-7; off unless given.
-        vector: The output is pushed towards a permutation of it. One-hot unless given; a number
+        clamp: Floor of $u$ in the penalty, 1e-7 in the reference code; off by default.
+        vector: The output is pushed towards a permutation of it. One-hot by default; a number
             spreads that share evenly over the other classes, a tensor `(C)` is any fixed vector.
 
     Example:
@@ -113,10 +113,10 @@ class SparseRegularized(Loss):
         self.weight_schedule = as_schedule("weight", weight)
         self.smoothing, self.vector = check_vector(vector)
         # Tensors, so that a new epoch neither recompiles nor re-records a CUDA graph; float64, so
-        # that the schedule is exact in a float64 loss. No buffers, as class weights are none.
+        # that the schedule is exact in a float64 loss. Not buffers, like class weights.
         valueless = torch.get_default_device().type == "meta"
         exact: Any = {"dtype": torch.float64, "device": "cpu" if valueless else None}
-        with torch.inference_mode(False):  # what is made in that mode is never written to again
+        with torch.inference_mode(False):  # tensors made in that mode cannot be modified later
             self._weight, self._temperature = torch.zeros((), **exact), torch.ones((), **exact)
         self.epoch = 0.0
         self.set_epoch(0)
@@ -132,20 +132,20 @@ class SparseRegularized(Loss):
         return self._numbers[1]
 
     def set_epoch(self, epoch: float) -> None:
-        """Move the weight and the temperature to `epoch`, counted from 0; fractions are taken."""
+        """Move the weight and the temperature to `epoch`, counted from 0; fractions are allowed."""
         epoch = within("epoch", epoch, 0)
         weight = within(f"weight at epoch {epoch:g}", self.weight_schedule(epoch), 0)
         name, temperature = f"temperature at epoch {epoch:g}", self.temperature_schedule(epoch)
         temperature = within(name, temperature, SMALLEST_TEMPERATURE)
         self.epoch = epoch
-        # Once more as numbers: working a schedule out at every step would be felt in a small one.
+        # Also as numbers: evaluating schedules at every step would slow down small batches.
         self._numbers = (weight, temperature)
         self._weight.fill_(weight)
         self._temperature.fill_(temperature)
         super().set_epoch(epoch)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Loss of a batch; the same arguments as every loss takes."""
+        """Loss of a batch, with the same arguments as every loss."""
         if isinstance(self.base, Loss):
             return super().forward(input, target)
         base, penalty, _ = self._evaluate_foreign(input, target)
@@ -171,7 +171,7 @@ class SparseRegularized(Loss):
         return SparseParts(self._total(base, penalty), base, penalty, rate.mean())
 
     def label_form(self) -> LabelForm | None:
-        """The base and how its output is sharpened, where the base sees its label alone."""
+        """The base and its sharpening, if the base depends on its label alone."""
         form = self.base.label_form() if isinstance(self.base, PointwiseLoss) else None
         if form is None or type(self) is not SparseRegularized or not self._one_hot:
             return None
@@ -180,7 +180,7 @@ class SparseRegularized(Loss):
         return LabelForm(form.base, how)
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the labels given, the base's by its own rule."""
+        """Value for the given labels, the base's by its own rule."""
         logits = outputs.raw
         if kernels is not None and kernels.fits(logits, target) and (form := self.label_form()):
             labels = target if outputs.counted else replace_ignored(target, self.ignore_index)
@@ -196,17 +196,17 @@ class SparseRegularized(Loss):
         sharpened = self.sharpen(outputs)
         penalty = self.penalty(sharpened)
         if is_probabilities(target):
-            penalty = penalty * target.sum(dim=1)  # 1, or the weight of the classes when weighed
+            penalty = penalty * target.sum(dim=1)  # 1, or the expected class weight
         return self._total(self._own_base().values(sharpened, target), penalty)
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the integer labels given, `(N, ...)`."""
+        """Value for the given integer labels, `(N, ...)`."""
         sharpened = self.sharpen(outputs)
         base = self._own_base().index_values(sharpened, target)
         return self._total(base, self.penalty(sharpened))
 
     def label_values(self, outputs: Outputs) -> Tensor:
-        """Value for every label an example could have had, `(N, C, ...)`."""
+        """Value for every possible label, `(N, C, ...)`."""
         sharpened = self.sharpen(outputs)
         base = self._own_base().label_values(sharpened)
         return self._total(base, self.penalty(sharpened).unsqueeze(1))
@@ -238,7 +238,7 @@ class SparseRegularized(Loss):
         single = isinstance(logits, Tensor) and logits.ndim == 1
         logits, target, _ = self.admit(logits, target)
         sharpened = self.sharpen(Outputs(logits))
-        # Not by the base's own settings, which are no longer these once one has been changed.
+        # Not by the base's own settings, which differ once either has been changed.
         value = self._own_base().values(sharpened, self.weigh(target))
         value = self.reduce(value, target, weigh=False)
         penalty = self.reduce(self.penalty(sharpened), target)
@@ -247,7 +247,7 @@ class SparseRegularized(Loss):
         return value, penalty, sharpened
 
     def _evaluate_foreign(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Outputs]:
-        # A loss written elsewhere judges the target itself and is given the caller's shapes.
+        # A foreign loss validates the target itself and gets the caller's shapes.
         admit_logits(logits)
         sharp = self.sharpen(Outputs(logits)).logits
         value = self.base(sharp, target)
@@ -270,7 +270,7 @@ class SparseRegularized(Loss):
         return Outputs(sharp, counted=outputs.counted)
 
     def penalty(self, sharpened: Outputs) -> Tensor:
-        """Of each example's sharpened output, before its weight."""
+        """The penalty of each example's sharpened output, before its weight."""
         if self._one_hot:
             return lp_norm(sharpened.log_probabilities, p=self.p, clamp=self.clamp)
         vector = self.smoothing if self.vector is None else self.vector
@@ -289,10 +289,10 @@ class SparseRegularized(Loss):
         return self.base
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Follow the module to its device, but keep the scalars' precision.
+        """Move with the module to its device, but keep the scalars' precision.
 
         `.half()` and `.bfloat16()` would cut the schedule to three digits, and Apple's MPS has no
-        float64, so the values are moved as float32, widened where possible, and filled anew.
+        float64, so the values are moved as float32, widened where possible, and filled again.
         """
         module = super()._apply(fn, recurse)
         self.vector = None if self.vector is None else follow(self.vector, fn)
@@ -316,6 +316,6 @@ def _scalar(value: Tensor, like: Tensor) -> Tensor:
 
 
 def _fits(target: Tensor, outputs: Outputs) -> bool:
-    """Whether a target says one thing about each example; a foreign loss may take others."""
+    """Whether a target has one label per example; a foreign loss may accept others."""
     shape = outputs.logits.shape
     return target.shape == (shape if is_probabilities(target) else (shape[0], *shape[2:]))

@@ -38,15 +38,15 @@ from labelproof.schedules import Constant, Exponential, exponential
 from labelproof.text import Call, Parser, TextError, check_arguments, format_value
 
 UNBOUNDED = exponential(1, growth=1)
-"""Has the bounds of a schedule that is given none."""
+"""A schedule with the default bounds."""
 
 
 class LossSyntaxError(TextError):
-    """Text that is not a loss, with the place."""
+    """Text that is not a loss; the message points at the place."""
 
 
 class OwnLossError(LossSyntaxError):
-    """A loss from a file of the user's own, written with a version of its code that is not here."""
+    """A user's own loss, in a version of its code that is not available."""
 
 
 def parse_loss(
@@ -56,9 +56,9 @@ def parse_loss(
 
     Args:
         text: For instance `"10*nce+0.1*mae"` or `"gce(q=0.7)+sr(tau=0.5,p=0.1)"`.
-        losses: The names that are known; extend it to write a loss of your own:
-            `parse_loss("mine", losses={**LOSSES, "mine": MyLoss})`. Those of this package and of
-            the files that the environment's `LABELPROOF_LOSSES` names, unless given.
+        losses: The known names; extend them to use a loss of your own:
+            `parse_loss("mine", losses={**LOSSES, "mine": MyLoss})`. By default those of this
+            package and of the files in the environment variable `LABELPROOF_LOSSES`.
         **settings: `reduction`, `weight`, `ignore_index`, `check` for every part.
 
     Raises:
@@ -74,7 +74,7 @@ def parse_loss(
           10*nce+0.1*may
                      ^
     """
-    CrossEntropy(**settings)  # a mistake in the settings is none in the text, and is said as such
+    CrossEntropy(**settings)  # raises errors in the settings, which are none in the text
     known = known_losses() if losses is None else losses
     parser = _Parser(text, known, settings)
     loss = parser.sum()
@@ -83,7 +83,7 @@ def parse_loss(
 
 
 _DEEPEST = 50
-"""No loss that is meant has as many parentheses around it."""
+"""More nested parentheses than any real loss has."""
 
 
 class _Parser(Parser):
@@ -95,7 +95,7 @@ class _Parser(Parser):
     """
 
     def __init__(self, text: str, losses: Mapping[str, type[Loss]], settings: LossSettings):
-        # A name may have the version of its code.
+        # A name may include the version of its code.
         super().__init__(text, names=r"[A-Za-z_]\w*(@[0-9a-f]{6})?", error=LossSyntaxError)
         self.settings, self.depth = settings, 0
         # A name without a version means the current code.
@@ -148,7 +148,7 @@ class _Parser(Parser):
         return Normalized(loss) if normalized else loss
 
     def find(self, call: Call) -> tuple[type[Loss], bool]:
-        """The family a name stands for, and whether it is normalised; capitals do not matter."""
+        """The class that a name stands for, and whether it is normalised; case is ignored."""
         for name in (call.name, call.name.lower()):
             if name in self.families:
                 return self.families[name], False
@@ -181,7 +181,7 @@ class _Parser(Parser):
         return {argument.name: argument.value for argument in call.arguments}
 
     def guarded(self, position: int, make: Callable[[], Loss]) -> Loss:
-        """Turn a constructor's complaint about a value into one that points into the text."""
+        """Turn a constructor's error about a value into one that points into the text."""
         try:
             return make()
         except (TypeError, ValueError) as error:
@@ -232,7 +232,7 @@ def format_loss(loss: Loss, *, losses: Mapping[str, type[Loss]] | None = None) -
     that are off are not, nor is the customary $A = \log 10^{-4}$.
 
     Raises:
-        ValueError: The loss holds something that has no text, such as a schedule of the user's.
+        ValueError: The loss has a part without a text form, such as a user's own schedule.
 
     Example:
         >>> from labelproof import parse_loss
@@ -281,7 +281,7 @@ def _format_term(
     number: float, part: Loss, *, first: bool, names: Mapping[type[nn.Module], str]
 ) -> str:
     text = _format(part, names)
-    # A suffix in the middle of a sum would take the terms before it along.
+    # A suffix in the middle of a sum would also apply to the terms before it.
     if isinstance(part, SparseRegularized | LogitClip) and not (first and number == 1):
         text = f"({text})"
     return text if number == 1 else f"{format_value(number)}*{text}"
