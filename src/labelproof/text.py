@@ -5,8 +5,8 @@ Two grammars serve for all of them. Calls, as in `cnn8(width=32)`, of which loss
     call     = name [ "(" [ argument { "," argument } ] ")" ]
     argument = name "=" ( [ "-" ] number | word )
 
-And forms, as in `symmetric:0.4:exact`: values joined by colons, where the first says how many there
-are. Nothing is evaluated, and lengths are bounded: text may come from a stranger.
+And forms, as in `symmetric:0.4:exact`: parts joined by colons, in one of several patterns. Nothing
+is evaluated, and lengths are bounded: text may come from an untrusted source.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ __all__ = [
 ]
 
 WORDS: Mapping[str, Any] = {"true": True, "false": False, "none": None}
-"""What an argument may be besides a number."""
+"""Values of an argument besides numbers."""
 
 _GRAMMAR = (
     r"(?P<space>\s+)|(?P<number>(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)|(?P<name>{names})"
     r"|(?P<symbol>[-+*(),=])"
 )
-# No setting that is meant comes near it.
+# Far longer than any real setting.
 _LONGEST = 2000
 _SHOWN = 60
 
 
 class TextError(ValueError):
-    """Text that says nothing that can be meant, with the place.
+    """Text that cannot be parsed; the message points at the place.
 
     >>> print(TextError("unknown loss 'cx'", "ce+cx", 3))
     unknown loss 'cx'
@@ -52,7 +52,7 @@ class TextError(ValueError):
     def __init__(self, problem: str, text: str, position: int):
         self.problem, self.text, self.position = problem, text, position
         start = max(0, position - _SHOWN)
-        # One character for one character, so that the caret stays under its place.
+        # Replace each by one character, so that the caret stays in its place.
         shown = "".join(
             each if each.isprintable() else " " for each in text[start : position + _SHOWN]
         )
@@ -82,9 +82,9 @@ def parse_call(text: str, *, what: str, words: Mapping[str, Any]) -> Call:
     """Read a name with arguments, such as `cnn8(width=32)`.
 
     Args:
-        text: What was written.
-        what: The setting it is for, which begins every message.
-        words: The words that an argument may be, and what they stand for.
+        text: The text to parse.
+        what: The name of the setting, which starts every message.
+        words: The words that an argument may be, with their values.
 
     >>> parse_call("cnn8(width=32)", what="network", words={}).arguments
     (Argument(name='width', value=32.0, position=5),)
@@ -109,7 +109,7 @@ def check_arguments(
     what: str = "",
     error: type[TextError] = TextError,
 ) -> None:
-    """Refuse an argument of a call that its name does not take."""
+    """Refuse arguments of a call that are not known."""
     for argument in call.arguments:
         if argument.name not in known:
             takes = ", ".join(known) or "no arguments"
@@ -128,14 +128,14 @@ def parse_form(
     """Read text in one of several forms, whose parts are joined by colons.
 
     Args:
-        text: What was written.
-        forms: Such as `"step:EPOCHS:FACTOR"`. What is in capitals stands for a number; the rest is
-            written as it is, in any case.
-        what: The setting it is for, which begins every message.
-        words: What the parts in capitals may be that stand for words.
+        text: The text to parse.
+        forms: Such as `"step:EPOCHS:FACTOR"`. Parts in capitals stand for numbers, or for `words`;
+            the rest is literal, ignoring case.
+        what: The name of the setting, which starts every message.
+        words: The possible words of a part in capitals.
 
     Returns:
-        The form, and the values by their names in it.
+        The matching form, and the values of its parts by name.
 
     >>> parse_form("pair:0.2:exact", ["none", "pair:RATE", "pair:RATE:exact"], what="noise")
     ('pair:RATE:exact', {'RATE': 0.2})
@@ -161,10 +161,10 @@ def parse_form(
 
 
 def _match(form: str, given: str, words: Mapping[str, Collection[str]]) -> dict[str, Any] | None:
-    found = re.fullmatch(re.sub(r"\b([A-Z]+)\b", r"(?P<\1>[^:]+)", form), given)
-    if found is None:
+    match = re.fullmatch(re.sub(r"\b([A-Z]+)\b", r"(?P<\1>[^:]+)", form), given)
+    if match is None:
         return None
-    values: dict[str, Any] = found.groupdict()
+    values: dict[str, Any] = match.groupdict()
     try:
         values |= {name: float(value) for name, value in values.items() if name not in words}
     except ValueError:
@@ -201,14 +201,14 @@ class _Token(NamedTuple):
 
 
 class Parser:
-    """Reads calls; a grammar that is more than one call derives from it.
+    """Parses calls; larger grammars derive from it.
 
     Args:
-        text: What was written.
-        what: The setting it is for, which begins every message.
-        names: A regular expression of the names.
-        words: The words that an argument may be, and what they stand for.
-        error: What a mistake raises.
+        text: The text to parse.
+        what: The name of the setting, which starts every message.
+        names: A regular expression that matches names.
+        words: The words that an argument may be, with their values.
+        error: The exception to raise.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ class Parser:
         self.prefix = f"{what}: " if what else ""
         self.words, self.kind = words, error
         self.index = 0
-        # Without the flag \d takes the digits of every script.
+        # Without the flag, \d matches the digits of every script.
         pattern = re.compile(_GRAMMAR.format(names=names), re.ASCII)
         self.tokens: list[_Token] = []
         position = 0
@@ -238,27 +238,27 @@ class Parser:
         self.tokens.append(_Token("end", "", len(text)))
 
     def finish(self, expected: str) -> None:
-        """Refuse what is left."""
+        """Refuse any remaining text."""
         if self.here.kind != "end":
             raise self.error(f"expected {expected}, got {self.here.text!r}")
 
     def call(self, expected: str) -> Call:
         """A name with its arguments."""
         if self.here.kind != "name":
-            came = repr(self.here.text) if self.here.text else "the end"
-            raise self.error(f"expected {expected}, got {came}")
+            got = repr(self.here.text) if self.here.text else "the end"
+            raise self.error(f"expected {expected}, got {got}")
         name = self.advance()
-        found: list[Argument] = []
+        arguments: list[Argument] = []
         if self.accept("(") and not self.accept(")"):
-            while not found or self.accept(","):
+            while not arguments or self.accept(","):
                 argument = self._argument()
-                if argument.name in {each.name for each in found}:
+                if argument.name in {each.name for each in arguments}:
                     raise self.error(
                         f"argument {argument.name!r} is given twice", argument.position
                     )
-                found.append(argument)
+                arguments.append(argument)
             self.expect(")", "to close the arguments")
-        return Call(name.text, tuple(found), name.position)
+        return Call(name.text, tuple(arguments), name.position)
 
     def _argument(self) -> Argument:
         if self.here.kind != "name":
@@ -287,9 +287,9 @@ class Parser:
 
     def accept(self, symbol: str) -> bool:
         """Take a symbol, if it is next."""
-        found = self.here.kind == "symbol" and self.here.text == symbol
-        self.index += found
-        return found
+        accepted = self.here.kind == "symbol" and self.here.text == symbol
+        self.index += accepted
+        return accepted
 
     def expect(self, symbol: str, why: str) -> None:
         """Take a symbol, which must be next."""
@@ -297,6 +297,6 @@ class Parser:
             raise self.error(f"expected {symbol!r} {why}")
 
     def error(self, problem: str, position: int | None = None) -> TextError:
-        """A mistake at a position, or at the next token."""
+        """The exception for a mistake at a position, by default at the next token."""
         place = self.here.position if position is None else position
         return self.kind(f"{self.prefix}{problem}", self.text, place)
