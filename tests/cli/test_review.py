@@ -30,7 +30,7 @@ def decide(audit: Audit, folder: Path, *choices: str) -> None:
 
 def test_decisions_are_exported(audit: Audit, tmp_path: Path) -> None:
     file = tmp_path / "out" / "reviewed.csv"
-    assert "decided" in refusal("review", tmp_path / "audit", "--export", file)
+    assert "no decisions" in refusal("review", tmp_path / "audit", "--export", file)
     decide(audit, tmp_path / "audit", "accept", "unsure", "keep")
     result = succeed("review", tmp_path / "audit", "--export", file)
     assert "60 labels, 1 changed, 1 left out as unsure, 57 not decided" in result.stdout

@@ -35,7 +35,7 @@ def test_a_search_lists_its_trials_and_says_what_it_chose(finished: Printed) -> 
         shown = f"{trial['accuracy']:.2f}% ± {trial['standard_error']:.2f}  {trial['loss']}"
         assert shown in result.stdout
     assert f"Chosen: {kept['choice']}, which agrees with" in result.stdout
-    assert "guessing would with 33.3%" in result.stdout
+    assert "guessing would agree with 33.3%" in result.stdout
 
 
 def test_the_next_command_trains_what_was_chosen(finished: Printed, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from small_runs import CPU, StopAfter, load_small, outcome
 
-from labelproof.fitting.attempts import Attempts, go_on, read_attempts, train_robustly
+from labelproof.fitting.attempts import Attempts, read_attempts, resume_attempts, train_robustly
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import StopRequest
 from labelproof.training.provenance import OtherDataError
@@ -98,7 +98,7 @@ def test_a_loss_that_was_asked_for_is_kept_and_the_collapse_said_once(tmp_path: 
 def test_what_a_search_chose_is_kept_and_damaged_notes_are_said_to_be(tmp_path: Path) -> None:
     assert read_attempts(tmp_path) is None
     Attempts(ASKED.as_values(), "gce(q=0.7)", l1=1e-4).write(tmp_path)
-    run = go_on(tmp_path, ASKED.as_values(), "ce").configure(ASKED)
+    run = resume_attempts(tmp_path, ASKED.as_values(), "ce").configure(ASKED)
     assert (run.loss, run.l1, run.weight_decay) == ("gce(q=0.7)", 1e-4, 0.0)
     (tmp_path / ATTEMPTS).write_text(json.dumps({"asked": {}}))
     with pytest.raises(ValueError, match="--fresh"):
@@ -108,24 +108,24 @@ def test_what_a_search_chose_is_kept_and_damaged_notes_are_said_to_be(tmp_path: 
 def test_other_data_are_refused_with_the_name_of_those_there(tmp_path: Path) -> None:
     Attempts({"data": "emb.npz", "fingerprint": "27d1"}, "ce").write(tmp_path)
     with pytest.raises(OtherDataError, match=r"other data: it is of emb\.npz, whose labels, "):
-        go_on(tmp_path, {"data": "emb.csv", "fingerprint": "0a5c"}, "ce")
+        resume_attempts(tmp_path, {"data": "emb.csv", "fingerprint": "0a5c"}, "ce")
     Attempts({"fingerprint": "27d1"}, "ce").write(tmp_path)
     with pytest.raises(OtherDataError, match="other data: labels, "):
-        go_on(tmp_path, {"data": "emb.csv", "fingerprint": "0a5c"}, "ce")
+        resume_attempts(tmp_path, {"data": "emb.csv", "fingerprint": "0a5c"}, "ce")
 
 
 def test_the_same_data_and_labels_at_another_place_are_the_same(tmp_path: Path) -> None:
     asked = {"data": "t.csv", "labels": "reviewed.csv", "seed": 1, "fingerprint": "27d1"}
     Attempts(asked, "ce").write(tmp_path)
     moved = {**asked, "data": "/moved/t.csv", "labels": "/moved/reviewed.csv"}
-    assert go_on(tmp_path, moved, "ce").asked == asked
+    assert resume_attempts(tmp_path, moved, "ce").asked == asked
     with pytest.raises(ValueError, match=r"holds a run with other settings \(seed 1\)"):
-        go_on(tmp_path, {**moved, "seed": 2}, "ce")
+        resume_attempts(tmp_path, {**moved, "seed": 2}, "ce")
     # With labels of a file or without is more than a place, and so is a dataset's name.
     for other in ({"labels": None}, {"data": "digits"}):
         said = f"holds an audit with other settings .{next(iter(other))}"
         with pytest.raises(ValueError, match=said):
-            go_on(tmp_path, moved | other, "ce", kind="an audit")
+            resume_attempts(tmp_path, moved | other, "ce", kind="an audit")
 
 
 def test_a_second_folder_of_images_with_equal_names_is_not_the_first_one(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_second_folder_of_images_with_equal_names_is_not_the_first_one(tmp_pat
     Attempts(asked, "ce").write(tmp_path)
     second.mkdir()
     with pytest.raises(ValueError, match=r"other settings \(data"):
-        go_on(tmp_path, asked | {"data": str(second)}, "ce")
-    assert go_on(tmp_path, asked | {"data": f"{first}/"}, "ce").asked == asked
+        resume_attempts(tmp_path, asked | {"data": str(second)}, "ce")
+    assert resume_attempts(tmp_path, asked | {"data": f"{first}/"}, "ce").asked == asked
     first.rmdir()  # it was moved
-    assert go_on(tmp_path, asked | {"data": str(second)}, "ce").asked == asked
+    assert resume_attempts(tmp_path, asked | {"data": str(second)}, "ce").asked == asked

@@ -1,1 +1,1 @@
-"""From a dataset of one's own to a trained network, with no setting that has to be known."""
+"""From your own dataset to a trained network, without any setting."""

@@ -1,4 +1,4 @@
-"""Train so that it works out: where a network collapses, start over with a weaker penalty."""
+"""Training that starts over with a weaker penalty when a network collapses."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from labelproof.tuning.trial import penalty
 
 @dataclass
 class Attempts:
-    """What was asked for, and the losses that collapsed on the way.
+    """The requested settings, and the losses that collapsed.
 
     Attributes:
-        asked: The settings that were asked for, by name.
+        asked: The requested settings, by name.
         loss: The loss in use.
         l1: The weight of the l1 penalty that a search chose with it.
         given_up: The text of each loss that collapsed, and the reason.
-        places: Where the `data` and the file of `labels` were, as `note_place` has it; without
-            those that have a name and no place.
+        places: The paths of `data` and the file of `labels`, as `note_places` returns them; none
+            for a dataset's name.
     """
 
     asked: dict[str, Any]
@@ -42,17 +42,17 @@ class Attempts:
     l1: float = 0.0
 
     def configure(self, configuration: Configuration) -> Configuration:
-        """The same run with what is in use, on the data by the path that it was begun with."""
+        """The configuration with the loss in use, and the data by the path the run started with."""
         data = self.asked.get("data", configuration.data)
         return replace(configuration, loss=self.loss, data=data, **penalty(self.l1))
 
     def write(self, folder: Path, name: str = ATTEMPTS) -> None:
-        """Keep it in a run's folder."""
+        """Write this to a run's folder."""
         write_text(folder / name, json.dumps(asdict(self), indent=1) + "\n")
 
 
 def read_attempts(folder: Path, name: str = ATTEMPTS) -> Attempts | None:
-    """What a run's folder tells of earlier attempts, or `None`.
+    """The attempts noted in a run's folder, or `None`.
 
     Raises:
         ValueError: The file is damaged.
@@ -63,49 +63,49 @@ def read_attempts(folder: Path, name: str = ATTEMPTS) -> Attempts | None:
     try:
         return read_fields(Attempts, read_json(path))
     except (ValueError, TypeError) as error:
-        # What is damaged may be as long as the file, and is quoted.
+        # The error may quote the whole file.
         reason = str(error)[:200]
         raise ValueError(
-            f"{path}: not what labelproof writes there ({reason}); start anew with --fresh"
+            f"{path}: not what labelproof writes there ({reason}); start over with --fresh"
         ) from None
 
 
-def go_on(
+def resume_attempts(
     folder: Path, asked: dict[str, Any], loss: str, *, name: str = ATTEMPTS, kind: str = "a run"
 ) -> Attempts:
     """The attempts that a folder holds for the same settings, or new ones.
 
     Raises:
-        OtherDataError: The folder's is of other data.
-        ValueError: It is of other settings.
+        OtherDataError: The folder holds a run on other data.
+        ValueError: It holds a run with other settings.
     """
     kept = read_attempts(folder, name)
     if kept is None:
         return Attempts(asked, loss)
-    # What an earlier version did not write down is not compared.
+    # Settings that an earlier version did not note are not compared.
     different = [name for name in asked if name in kept.asked and kept.asked[name] != asked[name]]
     if "fingerprint" in different:
         raise other_data(folder, kept.asked.get("data"), kind)
     if kept.asked.get("fingerprint") is not None and "fingerprint" in asked:
         different = [name for name in different if not _moved(name, kept, asked[name])]
     if different:
-        told = ", ".join(f"{name} {kept.asked.get(name)!r}" for name in different)
+        values = ", ".join(f"{name} {kept.asked.get(name)!r}" for name in different)
         raise ValueError(
-            f"{folder} holds {kind} with other settings ({told}); choose another folder with "
-            "--output, or start anew with --fresh"
+            f"{folder} holds {kind} with other settings ({values}); choose another folder with "
+            "--output, or start over with --fresh"
         )
     return kept
 
 
 def _moved(name: str, kept: Attempts, now: object) -> bool:
-    """Whether a setting only says where data lie that by their fingerprint are the same."""
+    """Whether a setting is only another path of data with the same fingerprint."""
     before = kept.asked[name]
     if name not in ("data", "labels") or not (isinstance(before, str) and isinstance(now, str)):
         return False
-    if is_known(before) or is_known(now):  # a name is more than a place: some noise goes by it
+    if is_known(before) or is_known(now):  # some noise depends on a dataset's name
         return False
-    # Images are known by their names and sizes: beside a folder that is still there, another one
-    # may have the like.
+    # The fingerprint of images covers names and sizes only: if the old folder still exists, the
+    # other one may hold other images.
     earlier = Path(kept.places.get(name, {}).get("path", before)).expanduser()
     return not earlier.is_dir() or earlier.samefile(Path(now).expanduser())
 
@@ -128,20 +128,20 @@ def train_robustly(
     runs start over with a weaker penalty, so that they stay comparable.
 
     Args:
-        jobs: The runs, each with a folder; those that are finished are not trained again.
-        execution: On which device, and how.
-        load: Gives the examples of a configuration, some of them held out.
-        attempts: What was tried before; new attempts are added.
-        note: Writes the attempts down; called when a run starts and after each collapse.
+        jobs: The runs, each with a folder; finished ones are not trained again.
+        execution: The device, and how to use it.
+        load: Returns the examples of a configuration, some of them held out.
+        attempts: Earlier attempts; new ones are added.
+        note: Saves the attempts; called when a run starts and after each collapse.
         weaken: Whether the penalty may be weakened; if not, a notice names a weaker loss.
         at_once: Runs at a time.
-        stop: Asked between steps.
+        stop: Checked between steps.
     """
     load = functools.cache(load)
     while True:
-        runs = [_as_in(attempts, job) for job in jobs]
+        runs = [_configure(job, attempts) for job in jobs]
         for run in runs:
-            _remove_given_up(_folder(run), attempts)
+            _remove_collapsed(_folder(run), attempts)
         possible = back_off(attempts.loss)
         weaker = possible if weaken else None
         watches: dict[Job, Watch] = {}
@@ -157,7 +157,7 @@ def train_robustly(
             ),
         ):
             if event.kind == "started":
-                # Not before: what cannot be trained at all must not stand in a folder's way.
+                # Not before: a run that cannot even start must not occupy its folder.
                 note()
                 configuration = event.job.configuration
                 watches[event.job] = Watch(load(configuration), configuration)
@@ -165,7 +165,7 @@ def train_robustly(
             yield event
             watch = watches.get(event.job)
             if watch is not None and watch.news:
-                # A loss that the user chose is the user's to change.
+                # Only the user changes a loss that the user chose.
                 left = possible is not None and not weaken
                 advice = f"; a weaker penalty may help: {possible}" if left else ""
                 yield Event(event.job, "notice", watch.news + advice)
@@ -177,13 +177,13 @@ def train_robustly(
             return
         attempts.given_up.append({"loss": attempts.loss, "reason": reason})
         attempts.loss = weaker
-        # Noted before the runs are removed: whoever is killed in between resumes with the new loss.
+        # Noted before the runs are removed: if killed in between, it resumes with the new loss.
         note()
-        told = f"Starting over with a weaker penalty: {weaker}"
-        yield Event(_as_in(attempts, jobs[0]), "notice", told)
+        text = f"Starting over with a weaker penalty: {weaker}"
+        yield Event(_configure(jobs[0], attempts), "notice", text)
 
 
-def _as_in(attempts: Attempts, job: Job) -> Job:
+def _configure(job: Job, attempts: Attempts) -> Job:
     return replace(job, configuration=attempts.configure(job.configuration))
 
 
@@ -192,8 +192,8 @@ def _folder(job: Job) -> Path:
     return job.folder
 
 
-def _remove_given_up(folder: Path, attempts: Attempts) -> None:
-    """Remove the run in a folder if it is of a loss that was given up."""
+def _remove_collapsed(folder: Path, attempts: Attempts) -> None:
+    """Remove the run in a folder if its loss has collapsed."""
     if not attempts.given_up or not folder.exists():
         return
     checkpoint = newest_whole(folder / "checkpoint")[1]

@@ -1,7 +1,7 @@
 """Frozen features: a network keeps its weights, and only its last layer is trained.
 
-Each image passes through the network once. What its last layer is given is then learned from as the
-rows of a table are, with a robust loss, which takes seconds on a CPU.
+Each image passes through the network once. The last layer is then trained on the features like on
+the rows of a table, with a robust loss, which takes seconds on a CPU.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from labelproof.training.trained_network import TrainedNetwork
 __all__ = ["frozen_settings", "load_body_weights", "train_frozen"]
 
 _FEATURES = 512
-"""About how many features a network has, for the weight decay."""
+"""Typical number of features of a network, for the weight decay."""
 _IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
-"""What the networks of the libraries were trained with."""
+"""The normalisation that pretrained networks were trained with."""
 
 
 def frozen_settings(dataset: Dataset, network: str) -> dict[str, Any]:
-    """How to train the last layer of a network: as on a table, on images that are not augmented.
+    """Settings to train the last layer of a network: as on a table, without augmentation.
 
     >>> from labelproof.data import load_digits
     >>> settings = frozen_settings(load_digits(), "cnn4")
@@ -80,21 +80,21 @@ def train_frozen(
     weaken: bool,
     stop: StopRequest,
 ) -> Iterator[Event]:
-    """Train the last layer, yield its events, and leave the folder of a run, the record last.
+    """Train the last layer, yield its events, and write the run's folder at the end.
 
-    Stopped before that, it starts anew.
+    If stopped before that, it starts over.
 
     Args:
-        job: The network and how its last layer is trained, with a folder.
+        job: The network and how to train its last layer, with a folder.
         dataset: Images.
-        execution: On which device.
-        weights: A safetensors file of the network's weights, unless it comes with them.
+        execution: The device.
+        weights: A safetensors file of the network's weights, unless it is pretrained.
         attempts: Losses that collapsed; new ones are added.
         weaken: Whether the penalty may be weakened.
-        stop: Asked between steps.
+        stop: Checked between steps.
 
     Raises:
-        ValueError: The file does not fit the network, or that has no last linear layer.
+        ValueError: The file does not fit the network, or the network has no last linear layer.
     """
     assert job.folder is not None  # noqa: S101
     started, configuration = time.perf_counter(), job.configuration
@@ -149,7 +149,7 @@ def _load_body(
     weights: str | os.PathLike[str] | None,
     execution: Execution,
 ) -> tuple[TrainedNetwork, str, nn.Linear]:
-    """The network with the weights that it keeps, the name of its last layer, and that layer."""
+    """The network with its frozen weights, the name of its last layer, and that layer."""
     description = describe(configuration, dataset)
     if is_pretrained(configuration.network) and description.input_shape[0] == 3:
         description = replace(description, **_IMAGENET)
@@ -175,35 +175,35 @@ def _load_body(
 
 
 def load_body_weights(network: nn.Module, path: Path, head: str) -> None:
-    """All weights but those of the last layer, from a file."""
+    """Load all weights but those of the last layer from a file."""
     try:
-        # A checkpoint of a run names them so.
-        found = {name.removeprefix("weights."): value for name, value in load_file(path).items()}
+        # Checkpoints of runs have this prefix.
+        loaded = {name.removeprefix("weights."): value for name, value in load_file(path).items()}
     except (SafetensorError, OSError, ValueError) as error:
         raise ValueError(f"--weights: {path} cannot be read as safetensors: {error}") from None
-    wanted = {
+    expected = {
         name: value
         for name, value in network.state_dict().items()
         if not name.startswith(f"{head}.") and not name.endswith("num_batches_tracked")
     }
-    shapes = {name: value.shape for name, value in found.items()}
-    if misfit := [name for name, value in wanted.items() if shapes.get(name) != value.shape]:
+    shapes = {name: value.shape for name, value in loaded.items()}
+    if misfit := [name for name, value in expected.items() if shapes.get(name) != value.shape]:
         raise ValueError(
             f"--weights: expected weights of the network in {path}, it lacks {few(misfit)}"
         )
-    network.load_state_dict({name: found[name] for name in wanted}, strict=False)
+    network.load_state_dict({name: loaded[name] for name in expected}, strict=False)
 
 
 def _as_rows(body: TrainedNetwork, dataset: Dataset, stop: StopRequest) -> Dataset | None:
-    """What a network says about each image of a dataset, as rows; `None` where it is stopped."""
+    """The features of each image, as the rows of a table; `None` if stopped."""
     splits = {}
     for name in {"train", "test"} & {*dataset.splits}:
-        found: list[Tensor] = []
+        features: list[Tensor] = []
         for batch in body.logits(dataset.splits[name].images, 100):
-            found.append(batch.flatten(1))
+            features.append(batch.flatten(1))
             if stop.wanted:
                 return None
-        splits[name] = replace(dataset.splits[name], images=torch.cat(found).numpy())
+        splits[name] = replace(dataset.splits[name], images=torch.cat(features).numpy())
     train = splits["train"].array
     spread = train.std(axis=0, dtype=np.float64)
     mean, std = train.mean(axis=0, dtype=np.float64), np.where(spread > 0, spread, 1.0)
@@ -211,7 +211,7 @@ def _as_rows(body: TrainedNetwork, dataset: Dataset, stop: StopRequest) -> Datas
 
 
 def _set_head(head: nn.Linear, layer: dict[str, Tensor], rows: Dataset) -> None:
-    """Give the last layer the weights for features that are not standardized."""
+    """Set the last layer to trained weights, adapted to features that are not standardised."""
     mean, std = torch.tensor(rows.mean).double(), torch.tensor(rows.std).double()
     weight = layer["head.weight"].double() / std
     bias = layer["head.bias"].double() - weight @ mean

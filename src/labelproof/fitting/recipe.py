@@ -1,9 +1,8 @@
 """A network and a way to train it that fit a dataset's kind and size.
 
-What is chosen here is chosen from what can be seen without a single true label: what the inputs
-are, how many, how large, and how many classes. Each choice is a plain setting of the run, so
-everything can be said otherwise. The numbers for rows were chosen by
-`benchmarks/estimator_settings.py`, by accuracy on held-out noisy labels.
+A recipe needs no true label: it depends on the kind, number and size of the inputs and on the
+number of classes. Each choice is a plain setting of the run and can be overridden. The numbers for
+rows were chosen by `benchmarks/estimator_settings.py`, by accuracy on held-out noisy labels.
 """
 
 from __future__ import annotations
@@ -32,43 +31,43 @@ from labelproof.tuning.trial import penalty
 
 
 class Sparse(NamedTuple):
-    """What an `sr` without arguments stands for.
+    """The values that an `sr` without arguments stands for.
 
-    By how much the weight grows over all epochs is what counts, and not how many epochs there are:
-    in the paper it is 35 times on CIFAR-10, 52 on CIFAR-100 and 1024 on MNIST.
+    The growth of the weight over all epochs matters, not their number: in the paper it is a factor
+    of 35 on CIFAR-10, 52 on CIFAR-100 and 1024 on MNIST.
     """
 
     first: float = 1.2
-    """The first weight, as for the paper's CIFAR-10, well below the bound of 1 / p."""
+    """The first weight, as in the paper for CIFAR-10, well below the bound of 1 / p."""
     growth: float = 40.0
-    """How much the weight grows over all epochs."""
+    """The factor by which the weight grows over all epochs."""
     p: float = 0.1
     """The exponent of the norm."""
     normalize: bool = False
-    """Whether logits are brought to a length of 1 first."""
+    """Whether logits are scaled to a length of 1 first."""
 
 
 ROWS = Sparse()
 """For the rows of a table."""
 STEPS = 400
-"""Steps that a small table is given."""
+"""Number of training steps on a small table."""
 DECAY = 0.6
-"""Weight decay for each feature, divided by the number of examples."""
+"""Weight decay of rows, as a multiple of features per example."""
 _LEARNING_RATES = {"sgd": 0.02, "adamw": 0.001}
 
 _BARE = re.compile(r"\bsr\b(?:\s*\(\s*\))?(?!\s*\()", re.ASCII | re.IGNORECASE)
 
 
 def complete_loss(text: str, *, epochs: int, sparse: Sparse = ROWS) -> str:
-    r"""Give an `sr` without arguments those that fit the number of epochs; others stay as they are.
+    r"""Give an `sr` without arguments those for the number of epochs; others stay as they are.
 
-    $\lambda_0$ lies below $1 / p$, past which the penalty outweighs learning from the first step,
-    and the weight grows by the same factor over the run however many epochs it has.
+    $\lambda_0$ lies below $1 / p$, above which the penalty outweighs learning from the first step,
+    and the weight grows by the same factor over the run, whatever its number of epochs.
 
     Args:
         text: A loss.
-        epochs: Of the run.
-        sparse: What it stands for.
+        epochs: Number of epochs of the run.
+        sparse: The values to use.
 
     Example:
         >>> complete_loss("gce(q=0.7)+sr", epochs=10)
@@ -89,7 +88,7 @@ def complete_loss(text: str, *, epochs: int, sparse: Sparse = ROWS) -> str:
 
 
 def choose_weight_decay(input_shape: Sequence[int], num_examples: int) -> float:
-    """For rows the share of features to examples: what has many features fits noise by chance.
+    """The weight decay; for rows it grows with features per example, which can fit noise.
 
     >>> round(choose_weight_decay((30,), 300), 4), choose_weight_decay((50,), 100_000)
     (0.06, 0.0003)
@@ -100,17 +99,17 @@ def choose_weight_decay(input_shape: Sequence[int], num_examples: int) -> float:
 
 
 def choose_batch_size(num_examples: int) -> int:
-    """Small batches for small tables, so that an epoch has some steps; at most 256.
+    """Small batches for small tables, so that an epoch has several steps; at most 256.
 
     >>> [choose_batch_size(number) for number in (20, 150, 5_000, 100_000)]
     [32, 32, 64, 256]
     """
-    wanted = 2 ** math.floor(math.log2(max(num_examples / 64, 1)))
-    return int(min(max(wanted, 32), 256))
+    size = 2 ** math.floor(math.log2(max(num_examples / 64, 1)))
+    return int(min(max(size, 32), 256))
 
 
 def choose_epochs(num_examples: int, batch_size: int) -> int:
-    """Enough for some hundred steps on rows, but not less than 20.
+    """Enough epochs for some hundred steps on rows, at least 20.
 
     >>> choose_epochs(150, 32), choose_epochs(100_000, 256)
     (80, 20)
@@ -137,13 +136,13 @@ def choose_network(input_shape: Sequence[int]) -> str:
 def choose_setting(
     input_shape: Sequence[int], num_examples: int, *, optimizer: str = "sgd", **given: Any
 ) -> Configuration:
-    """The configuration of an estimator's run, but for its loss.
+    """The configuration of an estimator's run, except for its loss.
 
     Args:
         input_shape: `(F,)` of rows, or `(C, H, W)` of images.
-        num_examples: How many are learned from.
+        num_examples: Number of training examples.
         optimizer: `sgd` or `adamw`.
-        given: Other settings of `Configuration`; one that is `"auto"` is chosen.
+        given: Other settings of `Configuration`; those that are `"auto"` are chosen.
 
     Example:
         >>> setting = choose_setting((4,), 150, batch_size=50, epochs="auto")
@@ -166,10 +165,10 @@ def choose_setting(
 
 
 ROBUST = "ce+sr"
-"""The loss where none is named: sparse regularization, set for the data and the training."""
+"""The default loss: sparse regularization, adapted to the data and the training."""
 
 LARGE = "resnet18-imagenet"
-"""The network for photos, where there is a GPU."""
+"""The network for photos on a GPU."""
 
 _SHORT = 40
 """Epochs below which hard images are not learned before the penalty grows. On CIFAR-10 with 40%
@@ -184,23 +183,23 @@ _MANY = Sparse(first=4, growth=52, p=0.01, normalize=True)
 """The paper's for CIFAR-100, weaker since more classes are harder."""
 
 _PASSES = {False: 250_000, True: 3_000_000}
-"""Images seen in a whole training without and with a GPU, for sets that are not tiny or huge."""
+"""Images seen in a whole training, without and with a GPU, unless the dataset is tiny or huge."""
 
 _SMALL = 40
-"""Pixels up to which an image is looked at whole."""
+"""Pixels of the longer side up to which images are used whole."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What can be seen of a dataset before it is trained on.
+    """What a recipe depends on.
 
     Attributes:
         kind: `"images"` or `"rows"`.
-        shape: Of one input: channels, height and width, or the number of features.
-        examples: Training examples.
+        shape: Shape of one input: channels, height and width, or the number of features.
+        examples: Number of training examples.
         classes: Number of classes.
-        lazy: Whether images are files that may differ in size, or are large. Small ones of one
-            size are looked at as an array of them would be.
+        lazy: Whether images are files that are large or differ in size. Small files of one size
+            are treated like an array.
     """
 
     kind: str
@@ -211,7 +210,7 @@ class Inputs:
 
 
 def look_at(dataset: Dataset) -> Inputs:
-    """What a recipe is chosen by.
+    """What the recipe for a dataset depends on.
 
     >>> from labelproof.data import load_digits
     >>> look_at(load_digits())
@@ -228,13 +227,13 @@ def look_at(dataset: Dataset) -> Inputs:
 def choose_recipe(
     dataset: Dataset, *, data: str | None = None, fast: bool = False, **given: Any
 ) -> Configuration:
-    """How to train on a dataset; what is given is taken as it is.
+    """How to train on a dataset; given settings are kept.
 
     Args:
-        dataset: One's own, or any other.
-        data: What the run calls it, a name or a path; the dataset's name unless given.
+        dataset: The dataset.
+        data: Its name or path in the configuration; by default the dataset's name.
         fast: Whether there is a GPU. Without one, networks and images are kept small.
-        given: Settings of `Configuration` that are decided already.
+        given: Settings of `Configuration`; those that are `None` are chosen.
 
     Example:
         >>> from labelproof.data import load_digits
@@ -264,10 +263,10 @@ def choose_recipe(
 
 
 def default_loss(inputs: Inputs, *, epochs: int) -> str:
-    """The loss where none is named.
+    """The default loss.
 
-    Sparse regularization, but for hard images that are trained on too shortly for it: those get
-    generalised cross entropy, which is robust from the first step.
+    Sparse regularization, except for hard images with too few epochs: they get generalised cross
+    entropy, which is robust from the first step.
 
     >>> default_loss(Inputs("rows", (30,), 500, 2), epochs=20)
     'ce+sr'
@@ -279,7 +278,7 @@ def default_loss(inputs: Inputs, *, epochs: int) -> str:
 
 
 def sparse_for(inputs: Inputs) -> Sparse:
-    """What `sr` without arguments stands for on such data: the harder they are, the weaker.
+    """What an `sr` without arguments stands for: the harder the data, the weaker.
 
     >>> sparse_for(Inputs("images", (3, 32, 32), 50_000, 100)).p
     0.01
@@ -293,10 +292,10 @@ def sparse_for(inputs: Inputs) -> Sparse:
 
 
 def network_for(inputs: Inputs, *, fast: bool = False) -> dict[str, str]:
-    """A network for inputs of this kind and size, and what is done to training images.
+    """A network for inputs of this kind and size, and the augmentation of training images.
 
-    Large images are looked at through crops of one size. Mirroring is for colour images alone: a
-    mirrored digit or letter is another one.
+    Large images are cropped to one size. Only colour images are flipped: a mirrored digit or letter
+    is another one.
 
     >>> network_for(Inputs("images", (3, 32, 32), 50_000, 10))
     {'network': 'cnn8', 'augmentation': 'crop:4,flip'}
@@ -316,7 +315,7 @@ def network_for(inputs: Inputs, *, fast: bool = False) -> dict[str, str]:
 
 
 def small_network(height: int, width: int) -> str:
-    """A network for small images that are looked at whole.
+    """A network for small images, which are used whole.
 
     >>> small_network(8, 8), small_network(28, 28), small_network(32, 32)
     ('cnn4(width=12)', 'cnn4', 'cnn8')
@@ -340,7 +339,7 @@ def _one_size(dataset: Dataset) -> bool:
 
 
 def _from_pretrained(network: str | None, inputs: Inputs) -> dict[str, Any]:
-    """What changes where a network knows how to see already: large crops, fewer epochs."""
+    """Settings that change for a pretrained network: large crops, fewer epochs."""
     if not is_pretrained(network):
         return {}
     flip = ",flip" if inputs.shape[0] == 3 else ""
@@ -353,24 +352,24 @@ def _from_pretrained(network: str | None, inputs: Inputs) -> dict[str, Any]:
 
 
 def _length(inputs: Inputs, *, fast: bool) -> dict[str, int]:
-    """Epochs so that small sets are seen often enough and large ones end; batches that fit."""
+    """Batch size and epochs: many epochs for small datasets, few for large ones."""
     if inputs.kind == "rows":
         batch = choose_batch_size(inputs.examples)
         return {"batch_size": batch, "epochs": choose_epochs(inputs.examples, batch)}
     epochs = round(_PASSES[fast] / max(inputs.examples, 1))
-    # About fifty steps an epoch at least, since it is steps that a network learns in.
+    # At least about fifty steps per epoch, since a network learns in steps.
     batch = 2 ** max((inputs.examples // 50).bit_length() - 1, 0)
     return {"epochs": min(max(epochs, 20), 120), "batch_size": min(max(batch, 16), 128)}
 
 
 def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
-    """Refuse what a training would refuse only once it begins.
+    """Refuse what training would refuse only after its start.
 
-    A network that is not for such inputs, an augmentation of rows or one that leaves images of
-    different sizes as they are, noise that cannot be put on these labels, nothing to validate on.
+    That is a network that does not take such inputs, an augmentation of rows, images of different
+    sizes without a crop, noise that cannot be added to these labels, or nothing to validate on.
 
     Raises:
-        ValueError: It cannot be done; the message says why.
+        ValueError: Training is impossible; the message says why.
 
     Example:
         >>> from labelproof.data import load_digits
@@ -387,7 +386,7 @@ def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
         num_classes=dataset.num_classes,
         input_shape=shape,
         generator=torch.Generator(),
-        pretrained=False,  # or weights may be downloaded
+        pretrained=False,  # otherwise weights may be downloaded
     )
     if dataset.tabular and augmentation.columns:
         raise ValueError(f"augmentation: expected none for the rows of a table, got {augmentation}")
@@ -397,6 +396,6 @@ def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
             f"{augmentation}"
         )
     if parse_noise(configuration.noise).kind == "instance":
-        # It looks at pixels, which are not decoded yet, and is for any labels.
+        # It needs pixels, which are not decoded yet, and can be added to any labels.
         configuration = replace(configuration, noise="none")
     choose_examples(configuration, dataset)

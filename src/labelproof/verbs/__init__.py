@@ -1,5 +1,4 @@
-"""The verbs: fit, train, audit, tune and what can be done with a run, each one function.
+"""The verbs, one function each: fit, train, audit, tune, review, and the methods of a run.
 
-`labelproof.fit` and the others are these, and `labelproof VERB` parses arguments, calls one of them
-and prints what it returns.
+They are the functions of the package; the commands parse arguments and call the same code.
 """

@@ -19,7 +19,7 @@ from labelproof.audit.predictions import Predictions, PredictionSource, read_lab
 from labelproof.audit.samples import Samples
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import OnError
-from labelproof.fitting.attempts import Attempts, go_on
+from labelproof.fitting.attempts import Attempts, resume_attempts
 from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.models.blend import BLEND
 from labelproof.models.text import is_factory
@@ -51,10 +51,10 @@ from labelproof.verbs.summaries import (
 from labelproof.verbs.train import StoppedError
 
 _FEW = 10_000
-"""Samples below which five folds are worth their cost; from there on there are three."""
+"""Number of samples below which five folds are worth their cost; above, there are three."""
 _INSTEAD = "choose another folder with --output, or replace it with --fresh"
 _AT_ONCE = 6
-"""Networks that are trained at a time on a GPU."""
+"""Networks trained at a time on a GPU."""
 
 
 def audit(
@@ -89,25 +89,24 @@ def audit(
     """Find out which labels are wrong, how many, and which classes are confused.
 
     Each label is judged by a model that has not seen it. On a table it is a blend of linear models,
-    kernels and a forest; on images, and wherever `folds`, a loss, a network or any other setting of
-    its training is named, a network. Nothing is trained where `probabilities` are given, or where
-    the data are a run.
+    kernels and a forest; on images, or with `folds`, a loss, a network or any other training
+    setting, a network. Nothing is trained if `probabilities` are given, or if the data are a run.
 
     Args:
-        data: As for `labelproof.fit`; or a run or its folder, whose own network is asked (it is
-            named with `network` if it is a `package.module:factory`); or nothing, with `labels` and
+        data: As for `labelproof.fit`; or a run or its folder, to let its own network judge (name
+            it with `network` if it is a `package.module:factory`); or nothing, with `labels` and
             `probabilities`.
         label: See `fit`.
         probabilities: Predictions of a model of your own that was not trained on the label of the
             sample it predicts: `(N, C)`, a DataFrame with a column for each class, or a file.
-        labels: With `data`, a file of labels that replace theirs; without, the labels themselves.
+        labels: With `data`, a file of labels that replaces theirs; without, the labels themselves.
         class_names: With `probabilities`, the class of each column.
         id: With `probabilities`, the column that names the sample of each row.
         drop: See `fit`.
         group: See `fit`.
         decimal: See `fit`.
         thousands: See `fit`.
-        folds: Number of parts; by default 5 below 10,000 samples, else 3.
+        folds: Number of folds; by default 5 below 10,000 samples, else 3.
         loss: What the networks minimise, by default `gce`, adapted to the class sizes.
         network: See `fit`.
         epochs: See `fit`.
@@ -117,8 +116,8 @@ def audit(
         workers: See `fit`.
         image_memory: See `fit`.
         human_labels: The file of human labels, for noise such as `human:worse`.
-        output: The audit's folder, with the page; the same call resumes there. Without one nothing
-            is kept but what is returned.
+        output: The audit's folder, with the page; the same call resumes there. Without one, nothing
+            is kept on disk.
         fresh: See `fit`.
         on_error: See `fit`.
         data_root: See `fit`.
@@ -138,7 +137,7 @@ def audit(
 
 
 def default_folder(data: str, labels: Path | None = None) -> Path:
-    """Where the command keeps an audit that it is not told where to keep.
+    """The folder of an audit without --output.
 
     >>> default_folder("tables/customers.csv").name
     'customers-audit'
@@ -149,13 +148,13 @@ def default_folder(data: str, labels: Path | None = None) -> Path:
 
 
 class AuditPlan:
-    """An audit that is about to be done. The arguments are those of `audit`.
+    """An audit before it starts. The arguments are those of `audit`.
 
-    What makes no sense together is refused here.
+    Arguments that contradict each other are refused here.
 
     Attributes:
-        find: Judges the labels where nothing is trained for it.
-        configuration: What is trained, otherwise, on all but one of so many `folds`.
+        find: Makes the audit if nothing has to be trained.
+        configuration: Otherwise, what is trained on all but one of the `folds`.
     """
 
     find: Callable[[], Audit] | None = None
@@ -186,10 +185,10 @@ class AuditPlan:
         matching = {"class_names": class_names, "id": id}
         if isinstance(data, Run) or (is_path(data) and (Path(str(data)) / MODEL).exists()):
             if network is not None and is_factory(network):
-                del training["network"]  # it allows the run's own code
+                del training["network"]  # it allows the run's own code to run
             why = f"expected without a run, which has its own, and {data} is one"
             _refuse({**training, **columns, **matching, "probabilities": probabilities}, why)
-            self.find = partial(_ask_run, request)
+            self.find = partial(_audit_run, request)
         elif probabilities is not None:
             names = ("workers", "image_memory", "human_labels")
             training |= {name: getattr(request, name) for name in names}
@@ -199,7 +198,7 @@ class AuditPlan:
             _refuse(training, "expected without --probabilities, for which nothing is trained")
             if data is None and labels is None:
                 raise ValueError("labels: expected with probabilities and without data, got none")
-            self.find = partial(_match, request, probabilities, labels, **matching)
+            self.find = partial(_audit_given, request, probabilities, labels, **matching)
         elif data is None:
             raise ValueError("data: expected what is to be audited, or labels and probabilities")
         else:
@@ -208,19 +207,19 @@ class AuditPlan:
         self.folder, self._keeper = choose_folder(output, "audit")
         refuse_foreign(self.folder, AUDIT_FILES)
         if self.find is not None and not fresh and (self.folder / SETTINGS).exists():
-            # Which took hours.
+            # Its training may have taken hours.
             raise ValueError(f"{self.folder} holds an audit that was trained; {_INSTEAD}")
 
     def _choose(self, folds: int | None) -> None:
-        """Choose what is trained: classifiers for a table, or networks."""
+        """Choose what to train: classifiers for a table, or networks."""
         request, dataset = self.request, self.request.dataset
         settings, loss = request.settings, request.loss
-        asked = {**settings, "loss": loss, "folds": folds}
-        configuration = blend_configuration(dataset, request.called, asked, human=request.human)
+        requested = {**settings, "loss": loss, "folds": folds}
+        configuration = blend_configuration(dataset, request.called, requested, human=request.human)
         if configuration is None:
             open = settings.get("epochs") is None and settings.get("network") is None
             if open and request.slow:
-                # Several trainings instead of one, and a loss that learns fast.
+                # Half the epochs: several networks are trained, with a loss that learns fast.
                 settings = {**settings, "epochs": max(choose_recipe(dataset).epochs // 2, 20)}
             configuration = choose_recipe(
                 dataset,
@@ -233,7 +232,7 @@ class AuditPlan:
         self.reporter.say(describe_plan(dataset, configuration, self.folds))
 
     def preview(self) -> None:
-        """Say what would be done, and how long it may take; nothing is written."""
+        """Print the plan and the estimated time; nothing is written."""
         if self.find is None:
             if not self.fresh:
                 self._resume()
@@ -242,8 +241,8 @@ class AuditPlan:
         self.reporter.say(f"Folder: {self.folder}\nA dry run; nothing was written.")
 
     def run(self) -> Audit:
-        """Judge the labels, and keep what was found in place of an earlier audit."""
-        found = None if self.find is None else self.find()  # what is refused leaves no folder
+        """Audit the labels, and write the audit in place of an earlier one."""
+        found = None if self.find is None else self.find()  # first, so errors leave no folder
         with owning(self.folder):
             if self.fresh:
                 remove_audit(self.folder)
@@ -260,16 +259,16 @@ class AuditPlan:
         return found
 
     def _resume(self) -> Attempts:
-        """What the folder tells of this audit; another one is refused."""
+        """The notes on this audit in the folder; another audit is refused."""
         folder, loss = self.folder, self.configuration.loss
         asked = self.request.asked(self.configuration, folds=self.folds)
-        attempts = go_on(folder, asked, loss, name=SETTINGS, kind="an audit")
+        attempts = resume_attempts(folder, asked, loss, name=SETTINGS, kind="an audit")
         if (folder / AUDIT).exists() and not (folder / SETTINGS).exists():
             raise ValueError(f"{folder} holds an audit that nothing was trained for; {_INSTEAD}")
         return attempts
 
     def _forecast(self) -> str:
-        """How long it may take, by a few steps; on a GPU the first ones are slow."""
+        """The estimated time, by a few steps; not on a GPU, where the first steps are slow."""
         pace = time_steps(self.request, self.configuration) if self.request.slow else None
         if pace is None:
             return "not known; the first epochs will tell"
@@ -277,7 +276,7 @@ class AuditPlan:
         return f"{roughly(pace.seconds(seen))} on cpu, by its first steps"
 
     def _cross_validate(self) -> Audit:
-        """Train what is not finished; the folder has the answer when this returns."""
+        """Train what is not finished, and write the audit to the folder."""
         folder, configuration, request = self.folder, self.configuration, self.request
         attempts = self._resume()
         attempts.places = request.places(folder)
@@ -307,7 +306,7 @@ class AuditPlan:
         return found
 
     def _blend(self, configuration: Configuration) -> tuple[Predictions, dict[str, Any]]:
-        """Ask classifiers that are compared by rows that they have not seen."""
+        """The out-of-sample predictions of a blend, and what it consists of."""
         dataset, human = self.request.dataset, self.request.human
         examples, rows = blend_rows(configuration, dataset, human=human)
         with self.reporter.working("Comparing classifiers"):
@@ -317,7 +316,7 @@ class AuditPlan:
     def _train(
         self, configuration: Configuration, attempts: Attempts, stop: StopRequest
     ) -> tuple[Predictions, dict[str, Any]]:
-        """Ask networks, each of which is trained without one of the parts."""
+        """The out-of-sample predictions of networks, one per fold, and how they were trained."""
         folder, folds, execution = self.folder, self.folds, self.request.execution
         validation = CrossValidation(
             self.request.decode(configuration),
@@ -348,7 +347,7 @@ def _refuse(options: Mapping[str, Any], why: str) -> None:
 
 
 def _holds_labels_alone(data: Any) -> bool:
-    """Whether data are a file of labels, with nothing to look at.
+    """Whether data are a file of labels only.
 
     >>> _holds_labels_alone("labels.txt"), _holds_labels_alone("photos")
     (True, False)
@@ -357,8 +356,8 @@ def _holds_labels_alone(data: Any) -> bool:
     return place.suffix.lower() in (".npy", ".txt") and not place.is_dir()
 
 
-def _ask_run(request: Request) -> Audit:
-    """What a run says of the labels that it was trained on."""
+def _audit_run(request: Request) -> Audit:
+    """Audit the labels that a run was trained on by its predictions."""
     run, reporter = request.data, request.reporter
     if not isinstance(run, Run):
         with reporter.reading():
@@ -367,10 +366,10 @@ def _ask_run(request: Request) -> Audit:
     return run.audit(human_labels=request.human, data_root=root, progress=reporter)
 
 
-def _match(
+def _audit_given(
     request: Request, probabilities: PredictionSource, labels: Any, **matching: Any
 ) -> Audit:
-    """What someone else's predictions say of the labels of a dataset, or of labels alone."""
+    """Audit a dataset, or labels alone, by predictions of another model."""
     place, data, reading = "labels", request.data, request.reading
     with request.reporter.reading():
         if data is not None:
@@ -379,7 +378,7 @@ def _match(
                 labels = read_labels(Path(data).expanduser())
             elif isinstance(data, Dataset | tuple):
                 labels = read_data(data, reading)
-            else:  # an image that cannot be read has a label and a prediction all the same
+            else:  # an unreadable image still has a label and a prediction
                 labels = reading.load(data, on_error="later", features=False)
         return audit_given(probabilities, labels, data=place, options=reading.options(), **matching)
 
@@ -390,23 +389,23 @@ def write_page(folder: Path, audit: Audit, reporter: Reporter) -> None:
         write_audit_page(folder / PAGE, audit, Samples(audit, audit.dataset))
 
 
-def _choose_folds(asked: int | None, split: Split) -> int:
-    """Number of parts: as many as are asked for, or by how many samples there are."""
+def _choose_folds(requested: int | None, split: Split) -> int:
+    """The requested number of folds, or a default for the number of samples."""
     what, most = "samples", len(split)
     if split.groups is not None:
         what, most = "groups", len(np.unique(split.groups))
     if most == 1 and len(split) > 1:
         raise ValueError("--group: expected at least two groups to cut between, got one")
-    if asked is None:
+    if requested is None:
         return max(min(5 if len(split) < _FEW else 3, most), 2)
-    if not 2 <= asked <= most:
-        raise ValueError(f"--folds: expected 2 to {most:,}, the number of {what}, got {asked}")
-    return asked
+    if not 2 <= requested <= most:
+        raise ValueError(f"--folds: expected 2 to {most:,}, the number of {what}, got {requested}")
+    return requested
 
 
 def _remove_runs(folder: Path) -> None:
-    # Of no use any more, and hundreds of megabytes with large networks.
+    # No longer needed, and hundreds of megabytes with large networks.
     if (folder / RUNS).is_dir():
         remove_folder(folder / RUNS)
-    # What is left of them where an earlier removal was killed on the way.
+    # Remains of an earlier removal that was killed.
     clear_litter(folder)

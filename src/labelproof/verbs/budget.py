@@ -1,4 +1,4 @@
-"""How long a training takes, by its first steps, and a recipe for the time there is."""
+"""Estimate the training time from a few steps, and choose a recipe for a time limit."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from labelproof.verbs.inputs import Request
 from labelproof.verbs.summaries import roughly
 
 MINUTES = 10.0
-"""What `fit` on images may take on a CPU, unless it is told otherwise."""
+"""Default time limit of `fit` for images on a CPU."""
 
 _BATCHES = 4
-"""Batches that are timed, as an epoch: the first one, which is slower than any later, is not."""
+"""Batches of a timed epoch. The first epoch, which is slower than the others, is not timed."""
 _LONGEST = 2.0
-"""Seconds after which enough was timed."""
+"""Seconds after which the timing stops."""
 _SHARE = 0.8
-"""Of the time, for the training; the rest is for images to be decoded, the audit and its page."""
+"""Share of the time for decoding and training; the rest is for the audit and its page."""
 _ENOUGH = 40
-"""Epochs that count for more than a wider network does."""
+"""Epochs that a network must have time for; otherwise a smaller one is tried."""
 _STEPS = (1, 2, 3, 5, 8, 10, 15, 20, 25, 30, 40, 50, 60, 80, 100)
-"""Epochs that are chosen from, so that two timings of one machine mostly come to the same."""
+"""Numbers of epochs to choose from, coarse so that timings of one machine mostly agree."""
 
 _SMALLER = {
     "cnn8": ("cnn8(width=32)", "cnn8(width=16)", "cnn4(width=16)"),
     "cnn8(width=32)": ("cnn8(width=16)", "cnn4(width=16)"),
     "cnn4": ("cnn4(width=16)", "cnn4(width=8)"),
 }
-"""What takes the place of a network that is too slow: each about a quarter of the work."""
+"""Replacements for a network that is too slow, each about a quarter of the work."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast a training is on this machine.
+    """Training speed on this machine.
 
     Attributes:
-        decoding: Seconds until all images are decoded.
-        example: Seconds that one example takes in an epoch.
+        decoding: Seconds to decode all images.
+        example: Seconds to train on one example, once.
     """
 
     decoding: float
     example: float
 
     def seconds(self, examples: float) -> float:
-        """How long it takes to see that many examples.
+        """Seconds to decode all images and train on that many examples.
 
         >>> Pace(decoding=2.0, example=0.01).seconds(1000)
         12.0
@@ -60,32 +60,32 @@ class Pace:
 
 
 def time_steps(request: Request, configuration: Configuration) -> Pace | None:
-    """Train a few steps and look at the clock; `None` where they diverge."""
+    """Measure the speed of a few training steps; `None` if they diverge."""
     dataset, size = request.dataset, len(request.dataset.train)
     spread = np.linspace(0, size - 1, min(size, _BATCHES * configuration.batch_size))
     train = select_samples(dataset.train, spread.round().astype(np.int64))
-    some = replace(dataset, splits={"train": train})
-    begin = time.perf_counter()
-    prepared = request.decode(configuration, some, share=len(some.train) / size)
-    decoding = (time.perf_counter() - begin) / len(some.train) * size
+    subset = replace(dataset, splits={"train": train})
+    start = time.perf_counter()
+    prepared = request.decode(configuration, subset, share=len(train) / size)
+    decoding = (time.perf_counter() - start) / len(train) * size
     short = replace(configuration, epochs=9, validation=0.0, noise="none")
-    moments: list[float] = []
+    ends: list[float] = []
     with request.reporter.working("Timing a few steps"):
         for event in train_runs(
             [Job(short)], request.execution, load=lambda chosen: choose_examples(chosen, prepared)
         ):
             if event.kind == "epoch":
-                moments.append(time.perf_counter())
-                if moments[-1] - moments[0] >= _LONGEST:
+                ends.append(time.perf_counter())
+                if ends[-1] - ends[0] >= _LONGEST:
                     break
-    if len(moments) < 2:
+    if len(ends) < 2:
         return None
-    seconds = (moments[-1] - moments[0]) / (len(moments) - 1)
-    return Pace(decoding, seconds / len(some.train))
+    seconds = (ends[-1] - ends[0]) / (len(ends) - 1)
+    return Pace(decoding, seconds / len(train))
 
 
 def smaller(configuration: Configuration) -> list[dict[str, str]]:
-    """Networks and image sizes that take the place of a recipe's, less and less work.
+    """Smaller networks and image sizes for a recipe, from the slowest to the fastest.
 
     >>> smaller(Configuration("photos", network="cnn8(width=32)", augmentation="resized-crop:48"))
     [{'network': 'cnn8(width=16)', 'augmentation': 'resized-crop:32'},
@@ -105,39 +105,39 @@ def choose_within(
     examples: float,
     pace: Callable[[Configuration], Pace | None],
 ) -> tuple[Configuration, str]:
-    """The recipe for which there is time, and a line about what it costs and what more would buy.
+    """The recipe that fits a time limit, and a line on its time and what more time would buy.
 
-    The widest network that sees the data often enough is taken; where none does, the smallest, for
-    as many epochs as there is time for.
+    It has the widest network that has time for enough epochs; if none has, the smallest, for as
+    many epochs as fit.
 
     Args:
-        minutes: The time there is.
-        recipe: What would be done with time enough.
-        remake: Makes a recipe of other settings.
-        fixed: Whether network and images are decided already, and epochs alone may change.
-        examples: Seen in an epoch.
+        minutes: The time limit.
+        recipe: The recipe without a time limit.
+        remake: Makes a recipe with other settings.
+        fixed: Whether network and image size are fixed, so that only the epochs may change.
+        examples: Number of examples in an epoch.
         pace: Times the first steps of a recipe.
     """
-    found = whole = pace(recipe)
-    if found is None or whole is None:  # it diverged, which the run itself will tell
+    measured = full = pace(recipe)
+    if measured is None or full is None:  # it diverged, which the run itself will report
         return recipe, ""
     left, chosen = 0.0, recipe
     for chosen in (recipe, *(() if fixed else map(remake, smaller(recipe)))):
         if chosen is not recipe:
-            found = pace(chosen) or found
-        left = (60 * _SHARE * minutes - found.decoding) / max(found.example * examples, 1e-9)
+            measured = pace(chosen) or measured
+        left = (60 * _SHARE * minutes - measured.decoding) / max(measured.example * examples, 1e-9)
         if left >= min(recipe.epochs, _ENOUGH):
             break
     epochs = min(max((each for each in _STEPS if each <= left), default=1), recipe.epochs)
     if left >= recipe.epochs:
         epochs = recipe.epochs
-    line = f"Time: {roughly(found.seconds(examples * epochs))} on this CPU, by its first steps"
+    line = f"Time: {roughly(measured.seconds(examples * epochs))} on this CPU, by its first steps"
     chosen = remake(
         {"network": chosen.network, "augmentation": chosen.augmentation, "epochs": epochs}
     )
     if chosen == recipe:
         return recipe, line
-    needed = math.ceil(whole.seconds(examples * recipe.epochs) / (60 * _SHARE))
+    needed = math.ceil(full.seconds(examples * recipe.epochs) / (60 * _SHARE))
     return chosen, (
         f"{line}; --minutes {needed} would train {recipe.network} for "
         f"{count(recipe.epochs, 'epoch')}"

@@ -31,21 +31,21 @@ from labelproof.verbs.inputs import LabelledData, read_data, with_labels
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """What a run comes to on labelled samples.
+    """The accuracy of a run on labelled samples.
 
     Attributes:
-        run: Its folder.
-        epochs: How many it has trained.
-        finished: Whether these are all.
-        data: What the data are called.
-        split: Which part of them was measured.
-        place: The same for a person: the data and, where there are several, the part.
+        run: The run's folder.
+        epochs: Number of epochs trained.
+        finished: Whether the run is finished.
+        data: The name of the data.
+        split: The split that was evaluated.
+        place: Both in words: the data and, if there are several, the split.
         what: `"images"` or `"rows"`.
         class_names: The run's classes.
-        counts: How often a label, the row, is predicted as a class, the column, `(C, C)`.
-        learned_from: Whether the run has learned from most of these samples; `None` where that
-            cannot be known.
-        learned_from_n: How many of them it has learned from, where they were compared.
+        counts: The confusion matrix, `(C, C)`: rows are labels, columns are predictions.
+        learned_from: Whether the run was trained or validated on these samples, or some of them;
+            `None` if that is unknown.
+        learned_from_n: How many of them are among the run's own samples, if they were compared.
     """
 
     run: str
@@ -69,40 +69,40 @@ class Evaluation:
 
     @property
     def n(self) -> int:
-        """How many samples there are."""
+        """The number of samples."""
         return int(self.counts.sum())
 
     @property
     def correct(self) -> int:
-        """How many are predicted as they are labelled."""
+        """The number of samples that are predicted as labelled."""
         return int(self.counts.trace())
 
     @property
     def accuracy(self) -> float:
-        """The same as a percentage."""
+        """The accuracy in percent."""
         return 100 * self.correct / self.n
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's interval of 95% of the accuracy, in percent."""
+        """Wilson's 95% interval of the accuracy, in percent."""
         low, high = wilson_interval(self.correct, self.n)
         return 100 * low, 100 * high
 
     @property
     def classes(self) -> pd.DataFrame:
-        """For each class, the samples labelled so, `n`, and the `accuracy` on them in percent."""
+        """For each class, the number of samples `n` and the `accuracy` in percent."""
         sizes, right = self.counts.sum(axis=1), self.counts.diagonal()
         accuracy = 100 * right / np.where(sizes, sizes, np.nan)
         return pd.DataFrame({"n": sizes, "accuracy": accuracy}, index=list(self.class_names))
 
     @property
     def confusion(self) -> pd.DataFrame:
-        """How often a label, the row, is predicted as a class, the column."""
+        """The confusion matrix: rows are labels, columns are predictions."""
         names = list(self.class_names)
         return pd.DataFrame(self.counts, index=names, columns=names)
 
     def confusions(self, most: int = 10) -> list[tuple[str, str, int]]:
-        """The most frequent mistakes: the label, what is predicted, and how often."""
+        """The most frequent mistakes: label, prediction and count."""
         wrong = self.counts.copy()
         np.fill_diagonal(wrong, 0)
         order = np.argsort(-wrong, axis=None, kind="stable")[:most]
@@ -137,7 +137,7 @@ def read_like(
     on_error: OnError,
     root: str | os.PathLike[str] | None,
 ) -> Dataset:
-    """The data, rows by the run's own columns: what they hold decides nothing about these."""
+    """Read data for a run; rows are encoded by the run's columns, whatever the data hold."""
     if run.tabular and isinstance(data, tuple):
         data, label = with_labels(*data)
     if isinstance(data, Dataset | tuple):
@@ -146,14 +146,14 @@ def read_like(
         like = (run.columns, run.description.class_names)
         if not isinstance(data, str | os.PathLike) or is_table(data):
             return load_table(data, label=label, on_error=on_error, like=like)
-        # An array with a label column is refused with all else that has no columns.
+        # Arrays with a label column are refused below, like all data without columns.
         if Path(data).suffix.lower() in ARRAYS and label is None:
             return load_arrays(data, on_error=on_error, like=like)
     return load_dataset(data, root=root, on_error=on_error, label=label)
 
 
 class TrainingData:
-    """What a run was trained on, as its folder tells."""
+    """The training data of a run, by the notes in its folder."""
 
     def __init__(self, run: TrainedNetwork, root: str | os.PathLike[str] | None = None):
         self.run = run
@@ -162,11 +162,11 @@ class TrainingData:
 
     @property
     def asked(self) -> Mapping[str, Any]:
-        """How the data were read, as the folder has it."""
+        """The noted settings, such as how the data were read."""
         return {} if self.attempts is None else self.attempts.asked
 
     def find(self) -> str:
-        """Where the data are: a path that is there, or a dataset's name."""
+        """The path where the data are now, or a dataset's name."""
         data = self.run.configuration.data
         return data if is_known(data) else self._find(data, "data")
 
@@ -187,29 +187,29 @@ class TrainingData:
         )
 
     def reading(self, labels: Path | None) -> Reading:
-        """How the run read its data, with the file of its labels where that is now."""
+        """How the run read its data, with the present path of its label file."""
         label = self.run.description.label
         return replace(Reading.of(self.asked), label=label, labels=labels, root=self.root)
 
     def is_same(self, dataset: Dataset, *, human: Path | None = None) -> bool | None:
-        """Whether data are what the run was trained on; `None` where it has not noted that."""
-        # What `fit` noted is of the data as they were read. What the training noted beside is of
-        # what it was handed, which for `fit` may be decoded images.
+        """Whether data are what the run was trained on; `None` if that is not known."""
+        # `fit` notes the fingerprint of the data as read. The training also notes that of the data
+        # it is given, which for `fit` may be decoded images.
         noted = (
             self.asked.get("fingerprint") if "data" in self.asked else read_note(self.run.folder)
         )
         configuration = self.run.configuration
-        people = parse_noise(configuration.noise).kind == "human"
-        if noted is None or (people and human is None):
+        by_humans = parse_noise(configuration.noise).kind == "human"
+        if noted is None or (by_humans and human is None):
             return None
-        given = choose_examples(configuration, dataset, human=human).given if people else None
+        given = choose_examples(configuration, dataset, human=human).given if by_humans else None
         return fingerprint(dataset, given=given) == noted
 
     def changed(self, dataset: Dataset) -> bool:
-        """Whether the data where they were are known to be others now than the run learned from."""
+        """Whether the run's data are known to have changed since its training."""
         if self.is_same(replace(dataset, group=self.asked.get("group"))) is not False:
             return False
-        # To read them again, as they were learned from, takes time, and leaves no doubt.
+        # Reading them again as the run did is slow, but leaves no doubt.
         try:
             return self.is_same(self._load("skip")) is False
         except FileNotFoundError:
@@ -218,12 +218,12 @@ class TrainingData:
             return True
 
     def count(self, split: Split) -> int | None:
-        """How many samples the run was trained on; `None` if its own are gone or have changed.
+        """How many samples are among the run's; `None` if its data are gone or have changed.
 
-        Files are the same if their bytes are; images and rows in memory if their numbers are. No
-        image is decoded.
+        Files are compared by their bytes, images and rows in memory by their values. No image is
+        decoded.
         """
-        # Of files the list will do: to look at each would take longer than to measure.
+        # Files are only listed: opening each would take longer than the evaluation.
         quick = "later" if isinstance(split.images, ImageFiles) else "skip"
         try:
             own = self._load(quick)
@@ -233,19 +233,19 @@ class TrainingData:
             return None
 
     def _load(self, on_error: OnError) -> Dataset:
-        """What the run learned from, read again without a word."""
+        """Read the run's training data again, without warnings."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self.reading(self.find_labels()).load(self.find(), on_error=on_error)
 
 
 def _count_among(split: Split, own: Split) -> int | None:
-    """How many samples of a split are among others."""
+    """How many samples of a split are among the run's own; `None` if they cannot be compared."""
     samples, known = split.images, own.images
     if isinstance(samples, ImageFiles) and isinstance(known, ImageFiles):
         paths = [file for file in (*samples.files, *known.files) if isinstance(file, str)]
         if len(paths) < len(samples) + len(known):
-            return None  # within other files, where to ask for a file is to read it
+            return None  # images within other files: comparing them means reading them
         groups = [group for group in find_duplicates(paths) if group[-1] >= len(samples)]
         return sum(index < len(samples) for group in groups for index in group)
     if not isinstance(samples, np.ndarray) or not isinstance(known, np.ndarray):

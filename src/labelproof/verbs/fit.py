@@ -11,7 +11,7 @@ from typing import Any
 from labelproof.audit.folder import AUDIT, INSIDE, PAGE, Audit
 from labelproof.data import Dataset
 from labelproof.data.images import OnError
-from labelproof.fitting.attempts import Attempts, go_on, read_attempts, train_robustly
+from labelproof.fitting.attempts import Attempts, read_attempts, resume_attempts, train_robustly
 from labelproof.fitting.frozen import frozen_settings, train_frozen
 from labelproof.fitting.recipe import check_feasible, choose_recipe
 from labelproof.models.blend import BLEND
@@ -34,16 +34,16 @@ from labelproof.verbs.inputs import (
     take_over,
 )
 from labelproof.verbs.progress import Callback, Reporter
-from labelproof.verbs.run import Run, ask_run, load_run
+from labelproof.verbs.run import Run, audit_run, load_run
 from labelproof.verbs.summaries import describe_fit, describe_start, format_settings
 from labelproof.verbs.train import follow
 from labelproof.verbs.tune import search
 
 
 class FitPlan:
-    """A fit that is about to be done: the data are read, and the recipe is chosen.
+    """A fit before training: the data are read, and the recipe is chosen.
 
-    The arguments are those of `fit`. What cannot be done is refused here.
+    The arguments are those of `fit`. What is impossible is refused here.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class FitPlan:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """By what a run in the folder is known to be of the same settings and data."""
+        """Settings and fingerprint, by which a run in the folder is recognised as the same."""
         return self.request.asked(
             self.configuration,
             auto=self.auto,
@@ -96,7 +96,7 @@ class FitPlan:
         )
 
     def preview(self) -> None:
-        """Tell the plan as comments, and the recipe as a file that `labelproof train` reads."""
+        """Print the plan as comments, and the recipe as a file that `labelproof train` reads."""
         lines = [f"# {line}" for line in self.lines]
         if self.configuration.network == BLEND:
             lines.append("# Classifiers are blended; --loss or --network trains a network")
@@ -107,7 +107,7 @@ class FitPlan:
         self.reporter.say("\n".join(lines))
 
     def _is_frozen(self) -> bool:
-        """Whether only the last layer of a network is trained: the recipe for a CPU."""
+        """Whether only the last layer is trained: with weights, or a pretrained net on a CPU."""
         settings, network = self.request.settings, self.request.settings.get("network")
         if self.weights is None:
             slow = self.request.slow and settings.get("epochs") is None
@@ -117,7 +117,7 @@ class FitPlan:
         return True
 
     def _recipe(self, more: dict[str, Any]) -> Configuration:
-        """The recipe of a network, with some settings in place of those that are open."""
+        """The recipe for a network, with `more` in place of its settings."""
         decided = {name: v for name, v in self.request.settings.items() if v is not None}
         if self.frozen:
             decided = frozen_settings(self.dataset, decided["network"]) | decided
@@ -130,8 +130,8 @@ class FitPlan:
             **{"validation": 0.1} | decided | more,
         )
 
-    def _choose_minutes(self, asked: float | None) -> float | None:
-        """The time for a network on images on a CPU; `None` where time decides nothing."""
+    def _choose_minutes(self, requested: float | None) -> float | None:
+        """The time limit for images on a CPU; `None` where there is no limit."""
         limited = (
             not self.dataset.tabular
             and self.request.slow
@@ -139,14 +139,14 @@ class FitPlan:
             and self.request.settings.get("epochs") is None
             and not self.frozen
         )
-        if asked is None:
+        if requested is None:
             return MINUTES if limited else None
         if not limited:
             raise ValueError("minutes: expected for images on one CPU, without epochs")
-        return within("minutes", asked, 0, open_low=True)
+        return within("minutes", requested, 0, open_low=True)
 
     def _fit_into(self, minutes: float) -> str:
-        """Choose a recipe for which there is time, or take the one that the folder keeps."""
+        """Choose a recipe for the time limit, or the one kept in the folder; a line about it."""
         dataset, recipe = self.dataset, self.configuration
         kept = None if self.fresh else _kept_choice(self.folder, minutes, recipe)
         if kept is not None:
@@ -159,17 +159,17 @@ class FitPlan:
             recipe,
             self._recipe,
             fixed=any(self.request.settings.get(each) for each in ("network", "augmentation")),
-            examples=size - held + others / 3,  # to look at one is a third of learning from it
+            examples=size - held + others / 3,  # predicting costs a third of training
             pace=lambda chosen: time_steps(self.request, chosen),
         )
         return time
 
     def run(self) -> None:
-        """Train, or resume what is in the folder, and audit its labels."""
+        """Train, or resume the run in the folder, and audit its labels."""
         self.reporter.say("\n".join(self.lines))
         folder, execution = self.folder, self.request.execution
         take_over(folder, execution, fresh=self.fresh)
-        attempts = go_on(folder, self.asked, self.configuration.loss)
+        attempts = resume_attempts(folder, self.asked, self.configuration.loss)
         before, attempts.places = attempts.places, self.request.places(folder)
         configuration = attempts.configure(self.configuration)
         record, kept, prepared = RunFolder(folder).record(configuration), None, self.dataset
@@ -177,7 +177,7 @@ class FitPlan:
             if attempts.places != before and execution.rank == 0:
                 attempts.write(folder)
             self.reporter.say("Finished before, and not trained again; --fresh trains it anew:")
-            # Killed between its record and its page, it is as good as new.
+            # None if the run was killed before its page was written; it is then audited now.
             kept = _kept_audit(folder)
         elif self.configuration.network == BLEND:
             with owning(folder):
@@ -186,15 +186,15 @@ class FitPlan:
                 record = train_blend(configuration, self.dataset, folder)
         else:
             record, prepared = self._train(configuration, attempts)
-        found = None
+        audit = None
         if self.audited and execution.rank == 0:
-            found = kept or self._audit(prepared)
+            audit = kept or self._audit(prepared)
         corrected = self.request.reading.labels is not None
-        said = describe_fit(record, folder, self.dataset, found, corrected=corrected)
-        self.reporter.say(said)
+        summary = describe_fit(record, folder, self.dataset, audit, corrected=corrected)
+        self.reporter.say(summary)
 
     def _train(self, configuration: Configuration, attempts: Attempts) -> tuple[RunRecord, Dataset]:
-        """Train a network; gives its record, and the data as it looks at them."""
+        """Train a network; returns its record, and the data as the network sees them."""
         folder, execution = self.folder, self.request.execution
         with StopRequest() as stop:
             prepared = self.request.decode(configuration)
@@ -227,16 +227,16 @@ class FitPlan:
             return record, prepared
 
     def _audit(self, prepared: Dataset) -> Audit:
-        """Ask the run that was trained which of its labels are wrong, and keep the answer."""
+        """Audit the labels by the trained run, and write the audit and its page."""
         request, reporter = self.request, self.reporter
         with reporter.reading():
             run = self.load()
         more = {"place": request.place, "reading": request.reading, "reporter": reporter}
-        found = ask_run(run, self.dataset, prepared, **more)
+        audit = audit_run(run, self.dataset, prepared, **more)
         with owning(self.folder / INSIDE):
-            found.write(self.folder / INSIDE)
-            write_page(self.folder / INSIDE, found, reporter)
-        return found
+            audit.write(self.folder / INSIDE)
+            write_page(self.folder / INSIDE, audit, reporter)
+        return audit
 
     def load(self) -> Run:
         """The run in the folder."""
@@ -276,13 +276,13 @@ def fit(
     progress: Reporter | Callback | bool | None = None,
     **settings: Any,
 ) -> Run:
-    """Train on data of which an unknown share of the labels is wrong.
+    """Train on data when an unknown share of the labels is wrong.
 
     On a table, linear models, kernels and a forest are compared on held-out labels, and the best
-    are blended. On images, and wherever a loss, a network or any other setting of its training is
-    named, a network is trained: it and its training are chosen by what the data are and how many.
-    Its loss is robust to wrong labels; a penalty that is too strong for the data is weakened.
-    Stopped in the middle, the same call with the same `output` resumes.
+    are blended. On images, or with a loss, a network or any other training setting, a network is
+    trained, with a recipe for the kind and size of the data. Its loss is robust to wrong labels; a
+    penalty that is too strong for the data is weakened. If stopped, the same call with the same
+    `output` resumes.
 
     Args:
         data: The path of a folder of images, a table or arrays, or a dataset's name; a DataFrame
@@ -299,17 +299,17 @@ def fit(
         loss: What a network minimises, such as `ce`, `gce(q=0.7)` or `ce+sr`; by default sparse
             regularization, adapted to the data and the number of epochs. `auto` tries several on
             held-out labels, which takes many times as long; see `labelproof tune`.
-        trials: With the loss `auto`: how many settings are tried; 12 by default.
+        trials: With the loss `auto`: number of settings to try; 12 by default.
         network: cnn4, cnn8, resnet18, resnet34, resnet50, resnet18-imagenet, resnet34-imagenet,
             resnet50-imagenet, mlp, with arguments such as `cnn4(width=12)`; `timm/NAME` and
             `torchvision/NAME` are pretrained; `package.module:factory` is your own and runs your
             code. By default one that fits the data.
-        weights: A safetensors file of weights for `network`. It keeps them, and only its last layer
-            is trained. On a CPU, a pretrained network is used so without `epochs`.
+        weights: A safetensors file of weights for `network`. They are frozen; only the last layer
+            is trained. On a CPU, pretrained networks are frozen too, unless `epochs` is given.
         epochs: Passes over the training examples; by default as many as suit the data.
-        balanced: Whether every class counts the same.
-        validation: Share of the examples that is held out to validate a network on; by default a
-            tenth. In a blend, every row is held out once.
+        balanced: Weight classes equally, whatever their size.
+        validation: Share of the examples held out to validate a network; by default a tenth. A
+            blend holds out every row once.
         noise: Label noise to add first, such as `symmetric:0.4`, to test on data with correct
             labels.
         seed: Seed of the noise, the weights, the order of examples and augmentation; by default 1.
@@ -318,25 +318,25 @@ def fit(
             most 16.
         image_memory: Megabytes for decoded images, by default 400, with a GPU 4000; beyond that,
             images are decoded again in every epoch.
-        minutes: About how long images may take on a CPU, by default 10: by the first steps a
-            network, the size of its images and the epochs are chosen. The same folder keeps the
-            choice. `epochs` decides instead.
-        audit: Whether labels are audited at the end; the answer and a page are written to the
-            folder audit in the run's folder.
-        output: The run's folder. Without one the run is kept in a temporary folder, which goes with
-            the returned `Run`.
+        minutes: Approximate time limit for images on a CPU, by default 10: network, image size and
+            epochs are chosen by the speed of the first steps. The folder keeps the choice. Not
+            with `epochs`.
+        audit: Audit the labels at the end; the audit and its page are written to the folder audit
+            in the run's folder.
+        output: The run's folder. Without one the run is kept in a temporary folder, which is
+            removed with the returned `Run`.
         fresh: Remove what is in `output`, and start over.
         on_error: `"raise"` refuses data with images that cannot be read or rows without a label;
             `"skip"` leaves them out with a warning.
         data_root: Folder of the published datasets; by default the user's cache folder.
-        progress: `True` shows it: bars on a terminal, plain lines anywhere else. A function is told
+        progress: `True` shows bars on a terminal, plain lines elsewhere. A function is called with
             each [`Event`][labelproof.training.Event] and each line. Silent by default.
         settings: Any other setting of [`Configuration`][labelproof.training.Configuration], such as
             `batch_size`, `learning_rate` or `augmentation`.
 
     Raises:
-        DivergedError: The loss is not a number.
-        StoppedError: It was stopped by Ctrl-C, and is saved.
+        DivergedError: The loss is NaN.
+        StoppedError: Training was stopped by Ctrl-C, and is saved.
         ValueError: The folder holds another run, or the data cannot be used.
 
     Example:
@@ -356,9 +356,9 @@ def fit(
 
 
 def _kept_choice(folder: Path, minutes: float, recipe: Configuration) -> dict[str, Any] | None:
-    """What was chosen for this time when the run in the folder was started.
+    """The recipe that was chosen for this time limit when the run in the folder was started.
 
-    A network that is named there and is none of ours stays a name.
+    Only networks that could be chosen now are taken: a file must not name code to run.
     """
     attempts, names = read_attempts(folder), ("network", "augmentation")
     if attempts is None or attempts.asked.get("minutes") != minutes:
@@ -370,10 +370,10 @@ def _kept_choice(folder: Path, minutes: float, recipe: Configuration) -> dict[st
 
 
 def _kept_audit(folder: Path) -> Audit | None:
-    """What the finished run said of its labels, if all of it was written, and after the run."""
+    """The audit of the finished run, if it and its page are complete and newer than the run."""
     files = [folder / RECORD, folder / INSIDE / AUDIT, folder / INSIDE / PAGE]
     try:
-        # In the order in which they are written: the page may be of a run that was here before.
+        # In the order of writing: an older page is of an earlier run.
         times = [file.stat().st_mtime_ns for file in files]
         return Audit.read(folder / INSIDE) if times == sorted(times) else None
     except (OSError, ValueError):

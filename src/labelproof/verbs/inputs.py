@@ -1,4 +1,4 @@
-"""Data as they are given to a verb: a path, a DataFrame, arrays or a dataset."""
+"""The data of a verb, given as a path, a DataFrame, arrays or a dataset."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from labelproof.training.run_folder import ATTEMPTS, LOCK, SEARCH, owning, remov
 from labelproof.verbs.progress import Callback, Reporter, as_reporter
 
 _MEGABYTES = {"cpu": 400, "cuda": 4000, "mps": 1000}
-"""What decoded images may take on a device."""
+"""Memory for decoded images, by the type of the device."""
 
 READING = ("label", "labels", "drop", "group", "decimal", "thousands", "data_root")
 """Arguments that say how data are read."""
@@ -45,7 +45,7 @@ LabelledData: TypeAlias = str | os.PathLike[str] | pd.DataFrame | tuple[Any, Any
 
 
 def is_path(data: Any) -> bool:
-    """Whether data have a place on the disk, or a name.
+    """Whether data are given by their path or a dataset's name.
 
     >>> is_path("photos/"), is_path(pd.DataFrame())
     (True, False)
@@ -54,7 +54,7 @@ def is_path(data: Any) -> bool:
 
 
 def name_data(data: LabelledData) -> str:
-    """What data are called in a run's configuration."""
+    """The name of data in a run's configuration."""
     if isinstance(data, str | os.PathLike):
         return os.fspath(data)
     return data.name if isinstance(data, Dataset) else "table"
@@ -84,15 +84,15 @@ def read_data(data: LabelledData, reading: Reading, *, on_error: OnError = "rais
 
 
 class Request:
-    """What a verb is asked to work on, and how; the arguments are those of `fit`.
+    """The data of a verb, how to read them, and the device; the arguments are those of `fit`.
 
     Any other argument is a setting of `Configuration`, which `None` leaves open.
 
     Attributes:
         named: Whether the data are a path or a dataset's name, so that they can be read again.
-        called: What the data are called in a configuration.
-        place: Where the data are, or what they are called.
-        human: The file of human labels, the one that was given or that there is for the data.
+        called: The name of the data in a configuration.
+        place: The absolute path of the data, or their name.
+        human: The file of human labels: the one given, or the one known for the data.
     """
 
     def __init__(
@@ -127,12 +127,12 @@ class Request:
 
     @property
     def slow(self) -> bool:
-        """Whether it is computed on a CPU."""
+        """Whether the device is a CPU."""
         return self.execution.device.type == "cpu"
 
     @cached_property
     def dataset(self) -> Dataset:
-        """The data; to read them notes in what columns they were found."""
+        """The data; reading them also notes their columns in `reading`."""
         with self.reporter.reading():
             dataset = read_data(self.data, self.reading, on_error=self.on_error)
         self.reading = self.reading.found_in(dataset)
@@ -141,12 +141,12 @@ class Request:
         return dataset
 
     def asked(self, configuration: Configuration, **more: Any) -> dict[str, Any]:
-        """By what an earlier result is known to be of the same settings and data."""
+        """Settings and fingerprint, by which an earlier result is recognised as the same."""
         same = {"fingerprint": fingerprint(self.dataset)}
         return {**configuration.as_values(), **self.reading.as_values(), **more, **same}
 
     def places(self, folder: Path) -> dict[str, dict[str, str]]:
-        """Where data and labels are, as the folder of a run notes it."""
+        """The paths of data and labels, as the folder of a run notes them."""
         places = note_places(self.called, self.reading.labels, folder)
         return {name: place for name, place in places.items() if self.named or name != "data"}
 
@@ -157,7 +157,7 @@ class Request:
         *,
         share: float = 1.0,
     ) -> Dataset:
-        """The data, or some of them, with image files, if any, at the size that is looked at."""
+        """The data, or some of them, with image files at the size that the network needs."""
         dataset = self.dataset if dataset is None else dataset
         if not any(isinstance(each.images, ImageFiles) for each in dataset.splits.values()):
             return dataset
@@ -183,16 +183,16 @@ def bring_to_size(
 ) -> Dataset:
     """The same dataset with its image files at the size that crops of `crop` pixels need.
 
-    A photo of ten megapixels that a network looks at through 224 of them need not be decoded in
-    every epoch. Where all images fit in memory at the size that matters, they are brought there
-    once; otherwise they are decoded at that size whenever they are asked for.
+    A network that sees crops of 224 pixels does not need photos of ten megapixels decoded in every
+    epoch. If all images fit in memory at the smaller size, they are decoded once; otherwise they
+    are decoded at that size on each access.
 
     Args:
-        dataset: One whose images are files that are decoded when they are asked for.
-        crop: Side of what the network sees; 0 for whole images, which become arrays where all of a
-            split have one size.
-        memory: Bytes that all images may take; beyond, they stay files.
-        progress: Told how many images are decoded, and how many there are.
+        dataset: A dataset whose images are files, decoded on access.
+        crop: Side of the crops that the network sees; 0 for whole images, which become arrays if
+            all of a split have one size.
+        memory: Bytes for all images; if they need more, they stay files.
+        progress: Called with the number of images decoded so far, and the number of all.
     """
     side, channels = short_side(crop), dataset.input_shape[0]
     images: dict[str, Any] = {}
@@ -203,7 +203,7 @@ def bring_to_size(
             resized = ImageFiles(files.files, mode=files.mode, short_side=side)
             images[name] = resized if crop else files
     fits = sum(math.prod(shape) for shape in shapes.values()) <= memory
-    # One size is asked for last, since that opens every file.
+    # `one_size` comes last, since it opens every file.
     if fits and (crop or all(files.one_size for files in images.values())):
         total, done = sum(map(len, images.values())), 0
         for name, files in list(images.items()):
@@ -220,7 +220,7 @@ def bring_to_size(
 
 
 def data_place(data: str) -> str:
-    """The whole path of data, wherever a review is started from; a dataset's name as it is.
+    """The absolute path of data, so that a review can start anywhere; a dataset's name as it is.
 
     >>> data_place("mnist"), os.path.isabs(data_place("photos"))
     ('mnist', True)
@@ -229,7 +229,7 @@ def data_place(data: str) -> str:
 
 
 def with_labels(inputs: Any, labels: Any) -> tuple[pd.DataFrame, str]:
-    """A table with a column of labels beside those of the features, and what that is called.
+    """A table of the features and a label column, and the name of that column.
 
     >>> with_labels(np.zeros((2, 1)), ["cat", "dog"])[0].columns.tolist()
     ['x0', 'label']
@@ -253,7 +253,7 @@ def _image_dataset(inputs: Any, labels: Any) -> Dataset:
 
 
 RUN_FILES, AUDIT_FILES = {MODEL, RECORD, ATTEMPTS, SEARCH}, {AUDIT, SETTINGS, RUNS}
-"""One of these is there from the beginning."""
+"""Files by which a run or an audit is recognised: one of them is written first."""
 
 
 class TemporaryFolder:
@@ -267,7 +267,7 @@ class TemporaryFolder:
 def choose_folder(
     output: str | os.PathLike[str] | None, name: str
 ) -> tuple[Path, TemporaryFolder | None]:
-    """The folder that was asked for; without one, a new one of some name within a temporary one."""
+    """The folder `output`; without one, `name` in a new temporary folder."""
     if output is not None:
         return Path(output).expanduser(), None
     keeper = TemporaryFolder()
@@ -298,12 +298,12 @@ def refuse_foreign(folder: Path, ours: set[str]) -> None:
 
 
 def take_over(folder: Path, execution: Execution, *, fresh: bool) -> None:
-    """See that no one else trains in the folder, and remove what is there if that is asked for."""
+    """Check that no other process trains in the folder, and remove the run there if `fresh`."""
     if execution.rank == 0:
         refuse_foreign(folder, RUN_FILES)
         with owning(folder):
             if fresh:
                 remove_run(folder)
     if execution.world_size > 1:
-        # The others look for a checkpoint, and must not find one that is about to be removed.
+        # The other processes must not find a checkpoint that is about to be removed.
         torch.distributed.barrier()

@@ -1,4 +1,4 @@
-"""What a run predicts for images or rows, as a table."""
+"""The predictions of a run for images or rows, as a table."""
 
 from __future__ import annotations
 
@@ -34,11 +34,10 @@ from labelproof.training.trained_network import TrainedNetwork
 NewData: TypeAlias = str | os.PathLike[str] | pd.DataFrame | NDArray[Any] | Dataset
 """Samples to predict: a path, a DataFrame, an array or a dataset."""
 
-Found: TypeAlias = tuple[Any, pd.DataFrame]
-"""Images (paths, pixels, or why there is none), and for each what its row of the table begins with.
-"""
+Samples: TypeAlias = tuple[Any, pd.DataFrame]
+"""Rows or images (paths, pixels or errors), and the columns that come before their predictions."""
 
-_OWN = ("path", "row", "label", "probability")
+_COLUMNS = ("path", "row", "label", "probability")
 
 
 def predict_paths(
@@ -49,14 +48,14 @@ def predict_paths(
     on_error: OnError = "raise",
     on_unreadable: Callable[[str], None] = notice,
 ) -> Iterator[pd.DataFrame]:
-    """Predictions for files, some rows at a time.
+    """Predictions for files, in chunks.
 
-    All tables are read, and all images found, before this returns.
+    All tables are read, and all images listed, before this returns.
     """
-    if identify is not None and identify.casefold() in _OWN:
-        raise ValueError(f"--id: expected a column that is none of {_OWN}, got {identify!r}")
+    if identify is not None and identify.casefold() in _COLUMNS:
+        raise ValueError(f"--id: expected a column that is none of {_COLUMNS}, got {identify!r}")
     if run.tabular:
-        # All files are read before the first answer, so that nothing is said about half of them.
+        # All files are read first, so that an error in one comes before any prediction.
         read = [_read_rows(run, path, identify, on_error) for path in paths]
         return (_as_table(run, places, run.probabilities(rows)) for rows, places in read)
     found = find_images(paths, run.description.input_shape, identify=identify)
@@ -66,7 +65,7 @@ def predict_paths(
 def predict_data(
     run: TrainedNetwork, data: NewData, *, on_error: OnError = "raise"
 ) -> pd.DataFrame:
-    """Predictions for samples of any kind, as `Run.predict` gives them."""
+    """Predictions for samples of any kind, as `Run.predict` returns them."""
     if isinstance(data, str | os.PathLike):
         path = Path(data).expanduser()
         table = pd.concat(list(predict_paths(run, [path], on_error=on_error)), ignore_index=True)
@@ -87,8 +86,8 @@ def predict_data(
     return pd.concat(found, ignore_index=True)
 
 
-def _read_rows(run: TrainedNetwork, path: Path, identify: str | None, on_error: OnError) -> Found:
-    """The features of a file's rows, and for each its path, place and perhaps identifier."""
+def _read_rows(run: TrainedNetwork, path: Path, identify: str | None, on_error: OnError) -> Samples:
+    """The features of a file's rows, and for each its path, line and identifier, if any."""
     place, columns = readable(str(path)), run.columns
     if path.suffix.lower() in ARRAYS:
         rows = columns.encode(array_table(load_array(path), place), place=place, on_error=on_error)
@@ -119,9 +118,9 @@ def _as_table(run: TrainedNetwork, places: Any, probabilities: Tensor) -> pd.Dat
 
 
 def predict_images(
-    run: TrainedNetwork, found: Sequence[Found], on_unreadable: Callable[[str], None]
+    run: TrainedNetwork, found: Sequence[Samples], on_unreadable: Callable[[str], None]
 ) -> Iterator[pd.DataFrame]:
-    """Predictions for images, some rows at a time; those that cannot be read are left out."""
+    """Predictions for images, in chunks; unreadable images are left out."""
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
         for images, places in found:
             for start in range(0, max(len(images), 1), CHUNK):
@@ -132,14 +131,14 @@ def predict_images(
                         on_unreadable(str(problem))
                 pixels = [each for each in fitted if isinstance(each, np.ndarray)]
                 kept = places[part][[isinstance(each, np.ndarray) for each in fitted]]
-                said = (
+                probabilities = (
                     run.fitted_probabilities(np.stack(pixels)) if pixels else run.probabilities([])
                 )
-                yield _as_table(run, kept, said)
+                yield _as_table(run, kept, probabilities)
 
 
 def _fit(run: TrainedNetwork, image: Any) -> NDArray[np.uint8] | UnreadableImageError:
-    """An image as the network takes it, or why there is none."""
+    """An image at the network's size, or the error if it cannot be read."""
     channels = run.description.input_shape[0]
     mode = "L" if channels == 1 else "RGB"
     if isinstance(image, str):
@@ -156,15 +155,15 @@ def _fit(run: TrainedNetwork, image: Any) -> NDArray[np.uint8] | UnreadableImage
 
 def find_images(
     paths: Sequence[Path], shape: tuple[int, ...], *, identify: str | None = None
-) -> list[Found]:
-    """All images at some paths, in the order of the paths and sorted below each."""
+) -> list[Samples]:
+    """All images at some paths, in the order of the paths; those of a folder are sorted."""
     found = [_images_at(path, shape, identify) for path in paths]
     kinds = ("path", "index", "row", identify)
     columns = [each for each in kinds if each and any(each in places for _, places in found)]
     return [(images, places.reindex(columns=columns, fill_value="")) for images, places in found]
 
 
-def _images_at(path: Path, shape: tuple[int, ...], identify: str | None) -> Found:
+def _images_at(path: Path, shape: tuple[int, ...], identify: str | None) -> Samples:
     place, others = readable(str(path)), []
     if not path.exists():
         raise FileNotFoundError(f"{place}: there is no such file or folder")
@@ -173,7 +172,7 @@ def _images_at(path: Path, shape: tuple[int, ...], identify: str | None) -> Foun
         index = [str(number) for number in range(len(images))]
         return images, pd.DataFrame({"path": place, "index": index})
     if is_table(path):
-        # One that is missing is reported when it is its turn, as one that is damaged.
+        # A missing image is reported when it is read, like a damaged one.
         listed = listed_images(path, identify)
         images = [
             file or UnreadableImageError(f"{place}: {row}: names no image")
@@ -197,7 +196,7 @@ def _images_at(path: Path, shape: tuple[int, ...], identify: str | None) -> Foun
 
 
 def load_array(path: Path) -> NDArray[Any]:
-    """The array in a file of NumPy's: the only one, or that of images, or else of features."""
+    """The array in a NumPy file: the images, else the features, else the only one."""
     arrays = read_arrays(path)
     for names in (IMAGES, FEATURES, arrays):
         chosen = [name for name in names if name in arrays]
@@ -210,9 +209,9 @@ def load_array(path: Path) -> NDArray[Any]:
 
 
 def _array_images(images: NDArray[Any], shape: tuple[int, ...], place: str) -> NDArray[np.uint8]:
-    """The images of an array; one image that has its channels with it is not taken for many."""
+    """The images of an array; a single image with channels is refused, not taken for many."""
     channels, height, width = shape
-    # Only 3 in front: one grey image is the same with its channel there and in a row of one.
+    # Channels in front count only if 3: of shape (1, H, W), one grey image is also an array of one.
     single = images.ndim == 3 and (images.shape[2] in (1, 3) or len(images) == channels == 3)
     if single and (channels, *images.shape[1:]) != (1, height, width):
         raise ValueError(

@@ -1,7 +1,7 @@
 """Progress: silent, bars on a terminal, plain lines in a log, or a callback.
 
-A verb tells a `Reporter`. It has one display for any number of runs: `show` takes the events of
-`train_runs`; who trains in another way calls `start`, `advance` and `finish` for each run.
+A verb reports to a `Reporter`, which has one display for any number of runs: `show` takes the
+events of `train_runs`; other code calls `start`, `advance` and `finish` for each run.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing_extensions import Self
 
 from labelproof.data.notices import readable
 
-if TYPE_CHECKING:  # who prints a line need not wait for torch
+if TYPE_CHECKING:  # printing a line must not import torch
     from rich.status import Status
 
     from labelproof.training.runner import Event
 
 
 _BETWEEN = 60.0
-"""Seconds between two lines on where all runs stand: a log of a day stays one that can be read."""
+"""Seconds between two status lines of several runs, so that the log of a day stays readable."""
 
 
 def say(console: Console, text: str, *, style: str = "") -> None:
-    """Print text as it is: nothing coloured, cut, folded, or taken for markup.
+    """Print text as it is, without highlighting, wrapping or markup.
 
     >>> say(Console(), "runs/[a]: 12% of 3 labels")
     runs/[a]: 12% of 3 labels
@@ -40,18 +40,17 @@ def say(console: Console, text: str, *, style: str = "") -> None:
 
 
 Callback: TypeAlias = "Callable[[Event | str], None]"
-"""Told what happens to a run as it happens, and each line that would be printed."""
+"""Called with each event of a run, and each line that would be printed."""
 
 
 class Reporter:
-    """What a verb tells how it comes along.
+    """Shows the progress of a verb.
 
     Args:
-        console: Where it is shown: bars on a terminal, plain lines anywhere else. Without one,
-            nowhere.
-        aside: Where the many runs of a search are shown; by default the same.
-        callback: Told each event and each line.
-        reading: Opened where data are read, for what is warned of there.
+        console: Shows bars on a terminal, plain lines elsewhere; `None` is silent.
+        aside: Shows the many runs of a search; by default the same console.
+        callback: Called with each event and each line.
+        reading: Makes the context in which data are read, to handle their warnings.
 
     Example:
         >>> lines = []
@@ -73,23 +72,23 @@ class Reporter:
         self.callback, self.reading = callback, reading
 
     def say(self, text: str) -> None:
-        """Tell a line, or a few."""
+        """Print text, and pass it to the callback."""
         say(self.console, text)
         if self.callback is not None:
             self.callback(text)
 
     def working(self, text: str) -> Status:
-        """Inside, something takes its time; `update` tells how far it is."""
+        """A status line for slow work; `update` changes its text."""
         return self.console.status(text)
 
     def display(self, *, runs: int, epochs: int, aside: bool = False) -> RunDisplay:
-        """A display of runs, with as many epochs together."""
+        """A display of a number of runs, with a number of epochs in all."""
         console = self.aside if aside else self.console
         return RunDisplay(console, runs=runs, epochs=epochs, callback=self.callback)
 
 
 def as_reporter(progress: Reporter | Callback | bool | None) -> Reporter:
-    """The reporter that `progress=` asks for."""
+    """The reporter for the argument `progress` of a verb."""
     if isinstance(progress, Reporter):
         return progress
     if callable(progress):
@@ -98,23 +97,23 @@ def as_reporter(progress: Reporter | Callback | bool | None) -> Reporter:
 
 
 def describe_epoch(metrics: Mapping[str, float]) -> str:
-    """What an epoch came to, in a few words; what is not known is left out.
+    """The metrics of an epoch in words; missing ones are left out.
 
     >>> describe_epoch({"test_accuracy": 91.52, "train_loss": 0.25, "images_per_second": 8123.4})
     'accuracy 91.52%  loss 0.2500  8,123 examples/s'
     """
-    words = {
+    texts = {
         "test_accuracy": "accuracy {:.2f}%",
         "validation_accuracy": "validation {:.2f}%",
         "train_loss": "loss {:.4f}",
         "sparse_rate": "sparse rate {:.3f}",
         "images_per_second": "{:,.0f} examples/s",
     }
-    return "  ".join(word.format(metrics[name]) for name, word in words.items() if name in metrics)
+    return "  ".join(text.format(metrics[name]) for name, text in texts.items() if name in metrics)
 
 
 class RunDisplay:
-    """A line for each run under way, and a bar for all when there are several.
+    """A line for each active run, and a bar for all if there are several.
 
     Example:
         >>> with RunDisplay(Console(width=100), runs=1, epochs=2) as display:
@@ -133,8 +132,8 @@ class RunDisplay:
         callback: Callback | None = None,
     ):
         self.console, self.callback, self.runs, self.clock = console, callback, runs, clock
-        self.finished, self._told = 0, clock()
-        self._shown: dict[Hashable, Task] = {}
+        self.finished, self._last_line = 0, clock()
+        self._tasks: dict[Hashable, Task] = {}
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -155,7 +154,7 @@ class RunDisplay:
         self._progress.stop()
 
     def show(self, event: Event, name: str = "", outcome: str = "") -> None:
-        """Take in what `train_runs` says; a run is called by its configuration by default."""
+        """Show an event of `train_runs`; by default, a run is named after its configuration."""
         job, configuration = event.job, event.job.configuration
         if self.callback is not None:
             self.callback(event)
@@ -170,15 +169,15 @@ class RunDisplay:
             self.finish(job, outcome or _outcome(event))
 
     def start(self, run: Hashable, name: str, *, epochs: int, done: int = 0) -> None:
-        """A run begins, or resumes after some epochs."""
-        self._shown[run] = self._add(name if self.runs > 1 else "epoch", epochs, done)
-        self._take_off(done)  # it took no time now, so it does not count in the estimate
+        """Show a run that starts, or resumes after `done` epochs."""
+        self._tasks[run] = self._add(name if self.runs > 1 else "epoch", epochs, done)
+        self._reduce_total(done)  # epochs that were trained before do not count in the estimate
         if done and self.runs == 1:
             self._line(f"resumes after epoch {done} of {epochs}")
 
     def advance(self, run: Hashable, metrics: Mapping[str, float]) -> None:
-        """An epoch of a run is done."""
-        task = self._shown[run]
+        """Show the metrics of a finished epoch."""
+        task = self._tasks[run]
         self._progress.update(task.id, advance=1)
         note = f"{describe_epoch(metrics)}  {self._left(task)} left"
         self._progress.update(task.id, note=note)
@@ -188,27 +187,27 @@ class RunDisplay:
         if self.runs == 1:
             width = len(str(task.total))
             self._line(f"epoch {task.completed:>{width}} of {task.total}  {note}")
-        elif self.clock() - self._told >= _BETWEEN:
-            self._told = self.clock()
+        elif self.clock() - self._last_line >= _BETWEEN:
+            self._last_line = self.clock()
             under_way = ", ".join(
                 f"{each.description} (epoch {each.completed} of {each.total})"
-                for each in self._shown.values()
+                for each in self._tasks.values()
             )
             left = self._left(self._all)
             done = f"{self.finished} of {self.runs} runs done"
             self._line(f"{done}, {left} left; under way: {under_way}")
 
-    def finish(self, run: Hashable, said: str = "") -> None:
-        """A run is over, in whatever way."""
-        task = self._shown.pop(run)
+    def finish(self, run: Hashable, outcome: str = "") -> None:
+        """Remove a run that has ended, finished or not."""
+        task = self._tasks.pop(run)
         self._progress.remove_task(task.id)
         self.finished += 1
-        self._take_off(task.remaining or 0)
+        self._reduce_total(task.remaining or 0)
         if self.runs > 1:
-            self._line(f"{self.finished} of {self.runs}  {task.description}  {said}".rstrip())
+            self._line(f"{self.finished} of {self.runs}  {task.description}  {outcome}".rstrip())
 
     def say(self, text: str) -> None:
-        """A line above the bars."""
+        """Print a line above the bars."""
         say(self.console, text)
 
     def _line(self, text: str) -> None:
@@ -217,16 +216,16 @@ class RunDisplay:
 
     def _add(self, name: str, epochs: int, done: int = 0, *, visible: bool = True) -> Task:
         self._progress.add_task(
-            name, total=epochs, completed=done, visible=visible, note="", begun=done
+            name, total=epochs, completed=done, visible=visible, note="", before=done
         )
         return self._progress.tasks[-1]
 
     def _left(self, task: Task) -> str:
-        each = (task.elapsed or 0.0) / max(task.completed - task.fields["begun"], 1)
+        each = (task.elapsed or 0.0) / max(task.completed - task.fields["before"], 1)
         return str(timedelta(seconds=round(each * (task.remaining or 0))))
 
-    def _take_off(self, epochs: float) -> None:
-        """Epochs that no run trains here take no time."""
+    def _reduce_total(self, epochs: float) -> None:
+        """Drop epochs that are not trained here from the total."""
         self._all.total = (self._all.total or 0) - epochs
 
 

@@ -1,4 +1,4 @@
-"""`labelproof.review`: look at suspicious labels one by one in the browser, and decide."""
+"""`labelproof.review`: decide about suspicious labels one by one in the browser."""
 
 from __future__ import annotations
 
@@ -30,19 +30,18 @@ def review(
     export: str | os.PathLike[str] | None = None,
     progress: Reporter | Callback | bool | None = True,
 ) -> None:
-    """Serve the suspects of an audit to this machine's browser until Ctrl-C.
+    """Serve a review of an audit's suspects to this machine's browser, until Ctrl-C.
 
-    Each decision is on the disk before the next sample is shown, and the same call continues the
-    review.
+    Each decision is saved before the next sample is shown, and the same call resumes the review.
 
     Args:
-        folder: An audit's folder, or a run's with one.
+        folder: The folder of an audit, or of a run with one.
         port: The port; 0 takes a free one.
-        open_page: Whether the page is opened in a browser.
-        data: Where the data are now, if they were moved since the audit.
+        open_page: Whether to open the page in a browser.
+        data: The path of the data, if they were moved since the audit.
         export: Instead of serving, write the decisions to this CSV file: `sample`, `given`,
             `label`, `decision`; `-` is stdout.
-        progress: As for `labelproof.fit`; it is told the address.
+        progress: As for `labelproof.fit`; it also gets the address.
 
     Raises:
         FileNotFoundError: There is no audit, or the data are gone.
@@ -78,7 +77,7 @@ def review(
                 reporter.say(f"From your machine: ssh -L {number}:127.0.0.1:{number} THIS-HOST")
             elif open_page and reporter.console.is_terminal:
                 webbrowser.open(address)
-            reporter.say("Ctrl-C ends it; every decision is kept as it is taken.")
+            reporter.say("Ctrl-C ends the review; every decision is saved at once.")
 
         serve(audit, samples, decisions, port=port, announce=announce)
         reporter.say(_end(Review(audit, decisions), folder, place))
@@ -89,36 +88,36 @@ def _export(folder: Path, file: Path | None, reporter: Reporter) -> None:
     place = find_audit(folder)
     audit, path = Audit.read(place), place / REVIEW
     if not path.exists():
-        raise FileNotFoundError(f"{place}: nothing is decided there; 'labelproof review' does that")
+        raise FileNotFoundError(f"{place}: holds no decisions; start with 'labelproof review'")
     if file is not None:
         _check_export(file)
     with Decisions(path) as decisions:
         if not decisions.history():
-            raise ValueError(f"{path}: holds no decision; 'labelproof review' takes them")
+            raise ValueError(f"{path}: holds no decisions; start with 'labelproof review'")
         text, standing = export_csv(audit, decisions), Review(audit, decisions)
-    counts, before = standing.counts(), len(audit.left_out)
+    counts, left_out = standing.counts(), len(audit.left_out)
     if standing.stale:
         notice(standing.stale_notice())
     if file is None:
         print(text, end="")
     else:
         write_text(file, text)
-    said = (
+    summary = (
         f"{'standard output' if file is None else file}: "
-        f"{count(len(audit.samples) + before, 'label')}, {counts.changed:,} changed, "
-        f"{counts.unsure + before:,} left out as unsure, "
+        f"{count(len(audit.samples) + left_out, 'label')}, {counts.changed:,} changed, "
+        f"{counts.unsure + left_out:,} left out as unsure, "
         f"{len(audit.samples) - counts.decided:,} not decided"
     )
-    say(reporter.aside, said) if file is None else reporter.say(said)
+    say(reporter.aside, summary) if file is None else reporter.say(summary)
 
 
 def _check_export(file: Path) -> None:
-    """Refuse to replace anything but an earlier export: it may be the data themselves."""
-    earlier = False
+    """Refuse to overwrite anything but an earlier export: it may be the data themselves."""
+    exported = False
     if file.is_file():
         with file.open("rb") as stream:
-            earlier = stream.readline().strip() == ",".join(COLUMNS).encode()
-    if file.suffix.lower() == ".gz" or (file.exists() and not earlier):
+            exported = stream.readline().strip() == ",".join(COLUMNS).encode()
+    if file.suffix.lower() == ".gz" or (file.exists() and not exported):
         raise ValueError(f"--export: expected a new file or an earlier export, got {file}")
 
 

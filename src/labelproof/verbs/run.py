@@ -1,4 +1,4 @@
-"""A run: what `fit` and `train` return, and what `load_run` finds in a folder."""
+"""A run: what `fit` and `train` return, and what `load_run` loads from a folder."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from labelproof.verbs.progress import Callback, Reporter, as_reporter
 
 @dataclass(frozen=True, repr=False)
 class Run(TrainedNetwork):
-    """A trained network with all that is known about it: what `fit`, `train` and `load_run` return.
+    """A trained network with its settings and record, as `fit`, `train` and `load_run` return it.
 
-    The network of a table is a [`Blend`][labelproof.models.blend.Blend] of classifiers, unless one
-    was asked for; `record.candidates` tells what is in it.
+    The network of a table is a [`Blend`][labelproof.models.blend.Blend] of classifiers, unless a
+    network was requested; `record.candidates` lists the classifiers.
 
     `network`, `configuration`, `record`, `epochs`, `folder` and `device` are as for
     [`TrainedNetwork`][labelproof.training.trained_network.TrainedNetwork].
 
     Attributes:
-        given: The data, where they were given in memory and have no place on the disk.
-        keeper: The temporary folder of a run that was not told where to be; it goes with the run.
+        given: The data, if they were given in memory.
+        keeper: The temporary folder of a run without `output`; it is removed with the run.
     """
 
     given: LabelledData | None = None
@@ -55,7 +55,7 @@ class Run(TrainedNetwork):
 
     @property
     def metrics(self) -> pd.DataFrame:
-        """What was measured after each epoch, a row for each."""
+        """The metrics, one row for each epoch."""
         lines = (self.folder / METRICS).read_text(encoding="utf-8").splitlines()
         rows = [json.loads(line) for line in lines[: self.epochs]]
         return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="epoch"))
@@ -66,15 +66,15 @@ class Run(TrainedNetwork):
         Args:
             data: For a run on a table, a table's path, a DataFrame with the same columns in any
                 order, or an array `(N, F)`. For one on images, an image file, a folder of images, a
-                table that names them, or an array of them. Or a dataset, whose test part is taken
-                if it has one. Labels are not needed.
-            on_error: What becomes of cells of a table that are not numbers: `"raise"` refuses the
-                table, `"skip"` takes them for missing.
+                table that names them, or an array of them. Or a dataset: its test split, or its
+                training split if there is none. Labels are not needed.
+            on_error: How to handle cells of a table that are not numbers: `"raise"` refuses the
+                table, `"skip"` treats them as missing.
 
         Returns:
-            A DataFrame with the columns `label`, `probability` and, for each class, one such as
-            `p(cat)`. Its index is that of a DataFrame, the line of a table's file, the path of an
-            image or the place in an array.
+            A DataFrame with the columns `label`, `probability` and one for each class, such as
+            `p(cat)`. Its index is that of a DataFrame, the line in a table's file, the path of an
+            image or the position in an array.
 
         Warns:
             DataWarning: An image cannot be read; it is left out.
@@ -91,13 +91,13 @@ class Run(TrainedNetwork):
         on_error: OnError = "raise",
         data_root: str | os.PathLike[str] | None = None,
     ) -> Evaluation:
-        """Measure the accuracy, that of each class, and which classes are confused.
+        """Measure the accuracy, overall and of each class, and which classes are confused.
 
         Args:
-            data: What `fit` takes; by default what the run was trained on.
+            data: As for `fit`; by default the data the run was trained on.
             label: The column with the labels; by default the one the run was trained on.
-            labels: A file of labels that replace those of the training part.
-            split: Which part of the data. Data without parts are measured as a whole.
+            labels: A file of labels that replaces those of the training split.
+            split: The split to evaluate. Data without splits are evaluated as a whole.
             on_error: `"skip"` leaves out images that cannot be read and rows without a label.
             data_root: See `fit`.
         """
@@ -106,7 +106,7 @@ class Run(TrainedNetwork):
         own = data is None
         if data is None:
             data = trained_on.find()
-            # What a run has learned from is read as the run read it.
+            # The run's own data are read as the run read them.
             if trained_on.attempts is not None:
                 on_error = "skip"
             if labels is None and split == "train":
@@ -115,27 +115,27 @@ class Run(TrainedNetwork):
         if label is None and (name is None or is_table(name)):
             label = description.label
         dataset = read_like(self, data, label=label, on_error=on_error, root=data_root)
-        # Before they are corrected: to a class of the run that these data do not have otherwise.
+        # Before relabelling: labels may be corrected to a class that these data lack.
         dataset = dataset.in_classes(description.class_names)
         if labels is not None:
             dataset = relabel(dataset, name or "table", labels)
         if not own and split == "test" and "test" not in dataset.splits:
-            split = "train"  # all there is in a file that was made to measure on
+            split = "train"  # all there is in data without splits
         choose(f"split (of {dataset.name}; --data names other data)", split, tuple(dataset.splits))
         chosen, classes = dataset.splits[split], len(description.class_names)
         predicted = torch.cat([batch.argmax(dim=1) for batch in self.logits(chosen.images)])
-        among, learned = None, split == "train"
+        overlap, learned = None, split == "train"
         if own and trained_on.changed(dataset):
             why = f"not what {self.folder} was trained on, or changed since"
-            what = "name what is measured on with --data PATH"
+            what = "name the data to evaluate on with --data PATH"
             warnings.warn(f"{readable(str(data))}: {why}; {what}", stacklevel=2)
             learned = None
         elif not own:
-            among = trained_on.count(chosen)
-            # Some rows of a table are the same by chance.
-            partly = dataset.tabular and among is not None and 0 < among < len(chosen)
-            learned = None if among is None or partly else bool(among)
-        # A part has a name where there are others, and not in a file that was made to measure on.
+            overlap = trained_on.count(chosen)
+            # Rows of a table may be equal by chance.
+            partly = dataset.tabular and overlap is not None and 0 < overlap < len(chosen)
+            learned = None if overlap is None or partly else bool(overlap)
+        # The only split of other data need not be named.
         alone = not own and len(dataset.splits) == 1
         return Evaluation(
             run=str(self.folder),
@@ -148,7 +148,7 @@ class Run(TrainedNetwork):
             class_names=description.class_names,
             counts=count_pairs(chosen.labels, predicted.numpy(), classes).astype(np.int64),
             learned_from=learned,
-            learned_from_n=among,
+            learned_from_n=overlap,
         )
 
     def export(
@@ -176,10 +176,10 @@ class Run(TrainedNetwork):
         data_root: str | os.PathLike[str] | None = None,
         progress: Reporter | Callback | bool | None = None,
     ) -> Audit:
-        """Say which of the labels it was trained on are wrong; nothing is trained.
+        """Find wrong labels among those the run was trained on, without training.
 
-        The blend of a table has held out every label once. A network has seen these labels, so what
-        it memorised is missing; `labelproof.audit` judges each label by one that has not.
+        The blend of a table has held out every label once. A network has seen these labels, and
+        misses those that it memorised; `labelproof.audit` judges each label by one that has not.
 
         Args:
             human_labels: The file of human labels, for a run with noise such as `human:worse`.
@@ -202,11 +202,11 @@ class Run(TrainedNetwork):
                 f"'labelproof audit {shlex.quote(data)}' audits it as it is"
             )
         more = {"reading": reading, "human": human_labels, "reporter": reporter}
-        return ask_run(self, dataset, place=place, **more)
+        return audit_run(self, dataset, place=place, **more)
 
     @property
     def _facts(self) -> dict[str, str]:
-        """What is worth a line, by what it is."""
+        """What `repr` shows, by name."""
         facts = {
             "data": self.configuration.data,
             "network": self.configuration.network,
@@ -239,10 +239,10 @@ def load_run(
     if the caller names it, too.
 
     Args:
-        folder: The run's.
+        folder: The run's folder.
         device: `auto`, or a device's name.
-        network: The run's own `package.module:factory`, whose code may be run.
-        kept: What the run holds besides; see `Run`.
+        network: The run's own `package.module:factory`, to allow its code to run.
+        kept: Further attributes of the `Run`.
 
     Raises:
         FileNotFoundError: The folder is not a run's, or the run has no checkpoint yet.
@@ -250,7 +250,7 @@ def load_run(
             factory that `network` does not name.
 
     Warns:
-        UserWarning: The run is not finished, or is damaged and can be used all the same.
+        UserWarning: The run is not finished, or is damaged but usable.
     """
     run = Run(**vars(load_network(folder, device, network=network)), **kept)
     if run.record is None:
@@ -260,7 +260,7 @@ def load_run(
     return run
 
 
-def ask_run(
+def audit_run(
     run: TrainedNetwork,
     dataset: Dataset,
     prepared: Dataset | None = None,
@@ -270,14 +270,14 @@ def ask_run(
     reporter: Reporter,
     human: Path | None = None,
 ) -> Audit:
-    """Audit a dataset by what a run that was trained on it says; a blend by held-out labels."""
+    """Audit a dataset by the predictions of a run trained on it; a blend's are out-of-sample."""
     configuration = run.configuration
     if run.blended and run.record is not None:
         predictions = read_held_out(run)
         network = name_blend(run.record.candidates)
         method: dict[str, Any] = {"predictions": "cross-validation", "network": network}
     else:
-        with reporter.working("Looking at the training samples"):
+        with reporter.working("Predicting the training samples"):
             seen = dataset if prepared is None else prepared
             predictions = predict_trained(run, seen, human=human)
         named = {name: getattr(configuration, name) for name in ("network", "loss")}

@@ -1,4 +1,4 @@
-"""What is said about a fit before it begins and when it is over."""
+"""What fits and audits print before they start and at the end."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from labelproof.training import Configuration, RunRecord
 from labelproof.training.run_folder import PREDICTIONS
 
 _NAMED = 3
-"""Classes that are named, the largest."""
+"""Number of classes that are named, the largest."""
 
 
 def stem_of(data: str, labels: str | os.PathLike[str] | None = None) -> str:
-    """What folders of runs on some data are called after.
+    """The name for folders of results on some data.
 
-    With corrected labels it is another name: what was made of the others stays, to be compared.
+    Corrected labels give another name, so that earlier results stay for comparison.
 
     >>> stem_of("tables/customers.csv"), stem_of("photos/")
     ('customers', 'photos')
@@ -50,12 +50,12 @@ def stem_of(data: str, labels: str | os.PathLike[str] | None = None) -> str:
 
 
 def what(dataset: Dataset) -> str:
-    """What a sample of the data is called."""
+    """The word for one sample of the data."""
     return "row" if dataset.tabular else "image"
 
 
 def describe_data(dataset: Dataset) -> str:
-    """What there is to learn from.
+    """Size, largest classes and groups of the training data.
 
     >>> from labelproof.data import load_digits
     >>> describe_data(load_digits())
@@ -65,15 +65,15 @@ def describe_data(dataset: Dataset) -> str:
     order = np.argsort(-sizes, kind="stable")
     largest = few([f"{dataset.class_names[each]} {sizes[each]:,}" for each in order], shown=_NAMED)
     classes = count(dataset.num_classes, "class", "classes")
-    told = f"Data: {count(len(dataset.train), what(dataset))}, {classes} ({largest})"
+    line = f"Data: {count(len(dataset.train), what(dataset))}, {classes} ({largest})"
     if dataset.group is None or dataset.train.groups is None:
-        return told
+        return line
     groups = count(len(np.unique(dataset.train.groups)), "group")
-    return f"{told}\nKept together: {groups} by {readable(dataset.group)}"
+    return f"{line}\nKept together: {groups} by {readable(dataset.group)}"
 
 
 def of_parts(dataset: Dataset, names: Sequence[str]) -> str:
-    """How many samples some parts of a dataset have, for those that are left alone.
+    """The sizes of some splits of a dataset, in words.
 
     >>> from labelproof.data import load_digits
     >>> of_parts(load_digits(), ["test"])
@@ -84,7 +84,7 @@ def of_parts(dataset: Dataset, names: Sequence[str]) -> str:
 
 
 def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool) -> list[str]:
-    """What the data are, and what is going to be done with them."""
+    """Lines on the data and the recipe, before training."""
     lines = [describe_data(dataset)]
     if configuration.network != BLEND:
         loss = "a loss that is chosen first" if auto else configuration.loss
@@ -102,7 +102,7 @@ def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool
 def describe_fit(
     record: RunRecord, folder: Path, dataset: Dataset, audit: Audit | None, *, corrected: bool
 ) -> str:
-    """What a run came to: first what matters, then what to do next."""
+    """The results of a run, and what to do next."""
     blended = record.configuration["network"] == BLEND
     held = len(dataset.train)  # in a blend, every row is held out once
     if not blended:
@@ -124,7 +124,7 @@ def describe_fit(
     if "test_accuracy" in record.curve:
         lines.append(
             f"Test: {record.curve['test_accuracy'][-1]:.1f}% of {len(dataset.test):,} are "
-            "predicted as they are labelled."
+            "predicted as labelled."
         )
     made = name_blend(record.candidates) if blended else "weights, classes and inputs"
     lines.append(f"Run: {folder} ({made})")
@@ -142,7 +142,7 @@ def describe_fit(
 
 
 def describe_plan(dataset: Dataset, configuration: Configuration, parts: int) -> str:
-    """What the data are, and what is trained on them: said before it begins, or instead."""
+    """Lines on the data and what an audit trains on them, also for a dry run."""
     lines = [describe_data(dataset)]
     others = [name for name in dataset.splits if name != "train"]
     if others:
@@ -157,7 +157,7 @@ def describe_plan(dataset: Dataset, configuration: Configuration, parts: int) ->
 
 
 def describe_audit(audit: Audit, folder: Path) -> str:
-    """The finding in a few lines, where it is written, and what to do next."""
+    """The findings of an audit, its files, and what to do next."""
     findings = audit.findings
     some = len(findings.suspects) or findings.estimated_count
     pairs = confusions(findings, confusion_counts(findings)) if some else []
@@ -175,7 +175,7 @@ def describe_audit(audit: Audit, folder: Path) -> str:
 
 
 def describe_rehearsal(audit: Audit, true: NDArray[np.int64]) -> str:
-    """How right the audit is about labels that were made wrong."""
+    """How accurate an audit is on labels that were made wrong."""
     findings = audit.findings
     actual = true[audit.index]
     wrong = findings.given != actual
@@ -191,7 +191,7 @@ def describe_rehearsal(audit: Audit, true: NDArray[np.int64]) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """A duration as a person would say it.
+    """A duration in words, rounded.
 
     >>> roughly(20), roughly(290), roughly(5000), roughly(60 * 3600)
     ('less than a minute', 'about 5 minutes', 'about 83 minutes', 'about 60 hours')
@@ -199,7 +199,7 @@ def roughly(seconds: float) -> str:
     if seconds < 60:
         return "less than a minute"
     minutes = round(seconds / 60)
-    # A forecast is not so exact that fractions of an hour would mean anything from two hours on.
+    # From two hours on, a forecast is too inexact for minutes.
     number, unit = (minutes, "minute") if minutes < 120 else (round(minutes / 60), "hour")
     return f"about {count(number, unit)}"
 
@@ -210,7 +210,7 @@ def format_settings(configuration: Configuration) -> str:
     >>> print(format_settings(Configuration("digits")).splitlines()[0])
     data = "digits"
     """
-    # JSON's values are TOML's, but for one character that JSON leaves as it is.
+    # JSON values are valid TOML, except for one character that JSON does not escape.
     return "\n".join(
         f"{name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007F")
         for name, value in configuration.as_values().items()

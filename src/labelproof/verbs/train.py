@@ -40,7 +40,7 @@ class StoppedError(KeyboardInterrupt):
     """Work was stopped by Ctrl-C or by the system, and is saved: the same call resumes it.
 
     Attributes:
-        exit_code: What a program ends with that is stopped so.
+        exit_code: The exit code of a program that is stopped this way.
     """
 
     def __init__(self, message: str, exit_code: int = 130):
@@ -56,7 +56,7 @@ def follow(
     stop: StopRequest,
     fresh: bool = False,
 ) -> RunRecord:
-    """Train, report how it comes along, and return the record, unless it fails or is stopped."""
+    """Train with progress, and return the record, unless training fails or is stopped."""
     assert job.folder is not None  # noqa: S101
     last: Event | None = None
     with reporter.display(runs=1, epochs=job.configuration.epochs) as display:
@@ -79,14 +79,14 @@ def follow(
 
 @dataclass
 class TrainPlan:
-    """A training that is about to be done.
+    """A training before it starts.
 
     Attributes:
-        configuration: What is trained.
-        request: On which data, and how.
-        folder: Where the run is kept.
-        fresh: Whether a run that is in the folder is removed.
-        checkpoint_seconds: Time between two checkpoints.
+        configuration: All settings of the run.
+        request: The data and the device.
+        folder: The run's folder.
+        fresh: Whether to remove an earlier run in the folder.
+        checkpoint_seconds: Seconds between two checkpoints.
     """
 
     configuration: Configuration
@@ -103,7 +103,7 @@ class TrainPlan:
 
     @cached_property
     def examples(self) -> Examples:
-        """What is learned from."""
+        """The training examples."""
         request = self.request
         return choose_examples(self.configuration, request.dataset, human=request.human)
 
@@ -113,14 +113,14 @@ class TrainPlan:
         if self.fresh:
             return None
         record = RunFolder(self.folder).record(self.configuration)
-        # Before the processes meet, so that each of them refuses and none waits for another.
+        # Before the processes synchronise, so that all of them refuse and none waits.
         refuse_other_data(self.folder, lambda: mark_data(self.configuration, self.examples))
         return record
 
     def preview(self) -> None:
-        """Tell all settings as a file for --config; a run of other settings or data is refused."""
+        """Print all settings as a file for --config; a run of other settings or data is refused."""
         configuration, execution = self.configuration, self.request.execution
-        state = "finished" if self.finished else self._standing()
+        state = "finished" if self.finished else self._state()
         dataset, used = self.examples.dataset, len(self.examples.used)
         precision = resolve_precision(configuration.precision, execution.device)
         full, rest = divmod(used, configuration.batch_size)
@@ -132,24 +132,24 @@ class TrainPlan:
             f"steps: {steps:,} in each of {count(configuration.epochs, 'epoch')}",
             f"output: {self.folder} ({state})",
         ]
-        said = "\n".join(f"# {line}" for line in lines)
-        self.request.reporter.say(f"{format_settings(configuration)}\n\n{said}")
+        comments = "\n".join(f"# {line}" for line in lines)
+        self.request.reporter.say(f"{format_settings(configuration)}\n\n{comments}")
 
-    def _standing(self) -> str:
-        kept = None if self.fresh else newest_whole(self.folder / "checkpoint")[1]
-        if kept is None:
+    def _state(self) -> str:
+        checkpoint = None if self.fresh else newest_whole(self.folder / "checkpoint")[1]
+        if checkpoint is None:
             return "new"
-        return f"resumes after epoch {kept.values['epoch']}, step {kept.values['step']}"
+        return f"resumes after epoch {checkpoint.values['epoch']}, step {checkpoint.values['step']}"
 
     def run(self) -> None:
         """Train, or resume, unless the folder holds the finished run."""
         record, configuration, reporter = self.finished, self.configuration, self.request.reporter
         if record is not None:
             accuracy = record.curve.get("test_accuracy")
-            came = f" with an accuracy of {accuracy[-1]:.2f}%" if accuracy else ""
-            reporter.say(f"{self.folder} holds this run, finished{came}; --fresh trains it again")
+            result = f" with an accuracy of {accuracy[-1]:.2f}%" if accuracy else ""
+            reporter.say(f"{self.folder} holds this run, finished{result}; --fresh trains it again")
             return
-        examples, reading = self.examples, self.request.reading  # in this order: it finds columns
+        examples, reading = self.examples, self.request.reading  # examples first: they fill it in
         places = self.request.places(self.folder)
         notes = Attempts(reading.as_values(), configuration.loss, places=places)
         job = Job(configuration, self.folder)
@@ -163,31 +163,31 @@ class TrainPlan:
                 stop=stop,
             )
             if taken.rank == 0:
-                events = _noting(events, self.folder, notes)
+                events = _write_notes(events, self.folder, notes)
             record = follow(events, job, reporter=reporter, stop=stop, fresh=self.fresh)
             reporter.say(_summary(record, examples, self.folder))
 
 
-def _noting(events: Iterable[Event], folder: Path, notes: Attempts) -> Iterator[Event]:
-    """Note in the folder how the data were read, for whoever measures or audits; as `fit` does."""
+def _write_notes(events: Iterable[Event], folder: Path, notes: Attempts) -> Iterator[Event]:
+    """Note in the folder how the data were read, for evaluations and audits, as `fit` does."""
     for event in events:
-        noted = any(notes.asked.values()) or notes.places or (folder / ATTEMPTS).exists()
-        if event.kind == "started" and noted:
+        needed = any(notes.asked.values()) or notes.places or (folder / ATTEMPTS).exists()
+        if event.kind == "started" and needed:
             notes.write(folder)
         yield event
 
 
 def _summary(record: RunRecord, examples: Examples, folder: Path) -> str:
-    """What a run came to, in a few lines."""
-    dataset, accuracy = examples.dataset, "not measured, for there are no test examples"
+    """The results of a run, and what to do next."""
+    dataset, accuracy = examples.dataset, "not measured, because there are no test examples"
     command = ["predict", str(folder), "NEW.csv" if dataset.tabular else "NEW-IMAGES"]
     if "test_accuracy" in record.curve:
         tested = count(len(dataset.test), f"test {what(dataset)}")
         accuracy = f"{record.final_accuracy:.2f}% of {tested} after the last epoch"
         command = ["evaluate", str(folder)]
     noise = _noise(record.noise_rate, clean=examples.clean is not None)
-    said = shlex.join(["labelproof", *command])
-    return f"Accuracy: {accuracy}\nNoise: {noise}\nRun: {folder}\nNext: {said}"
+    following = shlex.join(["labelproof", *command])
+    return f"Accuracy: {accuracy}\nNoise: {noise}\nRun: {folder}\nNext: {following}"
 
 
 def _noise(rate: float, *, clean: bool) -> str:
@@ -199,9 +199,9 @@ def _noise(rate: float, *, clean: bool) -> str:
 def default_folder(
     configuration: Configuration, labels: str | os.PathLike[str] | None = None
 ) -> Path:
-    """Where the command keeps a run that it is not told where to keep.
+    """The folder of a run without --output.
 
-    With corrected labels it is another folder: the run on the others stays, to be compared.
+    Corrected labels give another folder, so that the earlier run stays for comparison.
     """
     name = configuration.name if labels is None else f"{configuration.name}-{table_stem(labels)}"
     return Path("labelproof-runs") / name
@@ -230,15 +230,15 @@ def train(
 ) -> Run:
     """Train a network by a configuration.
 
-    Stopped in the middle, the same call with the same `output` resumes, to the same result. A run
-    that is finished is not trained again, and a run never resumes on different data or labels.
+    If stopped, the same call with the same `output` resumes, with the same result. A finished run
+    is not trained again, and a run never resumes on different data or labels.
 
     Args:
-        configuration: What is trained, and on which data.
-        output: The run's folder. Without one the run is kept in a temporary folder, which goes with
-            the returned `Run`.
-        data: The data, where they are not those that the configuration names: a DataFrame,
-            `(X, y)` or a dataset.
+        configuration: All settings of the run, and the name or path of its data.
+        output: The run's folder. Without one the run is kept in a temporary folder, which is
+            removed with the returned `Run`.
+        data: The data, if they are not those that the configuration names: a DataFrame, `(X, y)` or
+            a dataset.
         label: See `fit`.
         labels: See `fit`.
         drop: See `fit`.
@@ -246,9 +246,9 @@ def train(
         decimal: See `fit`.
         thousands: See `fit`.
         device: See `fit`.
-        compile: Whether network and loss are compiled; by default on CUDA.
+        compile: Compile network and loss; by default on CUDA.
         workers: See `fit`.
-        checkpoint_seconds: Time between two checkpoints.
+        checkpoint_seconds: Seconds between two checkpoints.
         human_labels: The file of human labels, for noise such as `human:worse`.
         on_error: `"skip"` leaves out images that cannot be read and rows without a label.
         data_root: See `fit`.
@@ -256,8 +256,8 @@ def train(
         progress: As for `labelproof.fit`.
 
     Raises:
-        DivergedError: The loss is not a number.
-        StoppedError: It was stopped by Ctrl-C, and is saved.
+        DivergedError: The loss is NaN.
+        StoppedError: Training was stopped by Ctrl-C, and is saved.
         ValueError: The folder holds another run, or the data cannot be used.
 
     Example:
@@ -280,7 +280,7 @@ def train(
 def choose_configuration(
     values: Mapping[str, Any], *, preset: str | None, look: Callable[[], Dataset]
 ) -> Configuration:
-    """The configuration that settings ask for, with a preset or defaults that fit the data.
+    """The configuration for some settings, completed by a preset or by defaults for the data.
 
     Example:
         >>> values = {"data": "cifar10", "loss": "ce+sr", "noise": "symmetric:0.6", "epochs": 3}
@@ -299,10 +299,10 @@ def choose_configuration(
         if preset is not None:
             choose("preset", preset, ("paper",))
             return _from_paper(given)
-        # Whatever is wrong with the settings is said before anything is read.
+        # Errors in the settings are raised before any data are read.
         Configuration.from_values(given)
-        return Configuration.from_values({**_fitting(given, look), **given})
-    except TypeError as error:  # a file gives values of any type
+        return Configuration.from_values({**_defaults(given, look), **given})
+    except TypeError as error:  # a file may hold values of any type
         raise ValueError(str(error)) from None
 
 
@@ -318,8 +318,8 @@ def _from_paper(given: dict[str, Any]) -> Configuration:
     return paper_configuration(data, method, noise=noise, **given)
 
 
-def _fitting(given: Mapping[str, Any], look: Callable[[], Dataset]) -> dict[str, str]:
-    """A network for the size of the images, and crops for those that are large."""
+def _defaults(given: Mapping[str, Any], look: Callable[[], Dataset]) -> dict[str, str]:
+    """A network for the size of the images, and crops for large ones."""
     if "network" in given and "augmentation" in given:
         return {}
     data = given["data"]
@@ -333,7 +333,7 @@ def _fitting(given: Mapping[str, Any], look: Callable[[], Dataset]) -> dict[str,
         shape, lazy = dataset.image_shape, not isinstance(dataset.train.images, np.ndarray)
     _, height, width = shape
     if max(height, width) > 32:
-        # A network that was chosen for images in memory may be made for just their size.
+        # The user's network for images in memory may be made for just their size.
         crop = {"augmentation": "resized-crop:224,flip"}
         return {"network": LARGE, **crop} if "network" not in given or lazy else {}
     return {"network": small_network(height, width)}

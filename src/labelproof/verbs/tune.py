@@ -49,21 +49,21 @@ def tune(
     progress: Reporter | Callback | bool | None = None,
     **settings: Any,
 ) -> Search:
-    """Choose the loss and its hyperparameters for data with wrong labels, without any clean ones.
+    """Choose the loss and its hyperparameters without clean labels.
 
-    A part of the examples is held out with its labels, wrong ones among them. Each setting is
-    trained on the rest, and the one that agrees best with the held-out labels is chosen. Settings
-    known to be good come first, then steps from the best and new draws.
+    The search holds out some examples with their noisy labels, trains each setting on the rest and
+    chooses the one that agrees best with the held-out labels. It starts with settings that are
+    known to work and continues with steps from the best and new draws.
 
     Args:
         data: As for `labelproof.fit`.
         label: See `fit`.
-        trials: How many settings are tried.
+        trials: Number of settings to try.
         losses: Losses of your own to try first, as text.
-        folds: Parts that are held out in turn; 1 holds out a single part. `"auto"` takes 3 below
-            10,000 examples and 1 from there on.
-        seconds: Start nothing after so long.
-        prune: Whether settings that are clearly behind are abandoned early.
+        folds: Folds of the cross-validation of each setting; 1 holds out a single part. `"auto"`
+            takes 3 below 10,000 examples, else 1.
+        seconds: Start no run after this many seconds.
+        prune: Abandon settings early that are clearly behind.
         at_once: Runs at a time on the device.
         labels: See `fit`.
         drop: See `fit`.
@@ -75,8 +75,8 @@ def tune(
         epochs: See `fit`.
         seed: See `fit`.
         device: See `fit`.
-        output: The file of the search, written after every run; the same call resumes from it, and
-            with more `trials` continues.
+        output: The file of the search, written after every run; the same call resumes from it, also
+            with more `trials`.
         fresh: See `fit`.
         on_error: See `fit`.
         data_root: See `fit`.
@@ -84,7 +84,7 @@ def tune(
         settings: Any other setting of [`Configuration`][labelproof.training.Configuration].
 
     Raises:
-        StoppedError: It was stopped by Ctrl-C; what is finished is in `output`.
+        StoppedError: The search was stopped by Ctrl-C; finished runs are in `output`.
         ValueError: The file holds another search, or the data cannot be used.
 
     Example:
@@ -97,7 +97,7 @@ def tune(
     """
     given = dict(locals())
     names = ("trials", "losses", "folds", "seconds", "prune", "at_once")
-    searched = {name: given.pop(name) for name in names}
+    search_options = {name: given.pop(name) for name in names}
     for name in ("settings", "output", "fresh"):
         del given[name]
     request = Request(**given, **settings)
@@ -113,7 +113,7 @@ def tune(
         found = search(
             dataset,
             recipe,
-            **searched,
+            **search_options,
             execution=request.execution,
             file=file,
             stop=stop,
@@ -135,7 +135,7 @@ def search(
     reporter: Reporter,
     **options: Any,
 ) -> Search:
-    """Search for a loss, report how it comes along, and say what was chosen, unless stopped."""
+    """Search for a loss, with progress, and report all trials and the choice."""
     runs = trials * count_folds(folds, len(dataset.train))
     epochs = runs * configuration.epochs
     with reporter.display(runs=max(runs, 2), epochs=epochs, aside=True) as display:
@@ -158,11 +158,11 @@ def search(
 
 def _show(display: RunDisplay, event: Event | Trial) -> None:
     if isinstance(event, Event):
-        said = event.kind if event.kind in ("abandoned", "failed") else ""
+        outcome = event.kind if event.kind in ("abandoned", "failed") else ""
         if event.kind == "finished":
             accuracy = event.value.curve["validation_accuracy"][-1]
-            said = f"agrees with {accuracy:.2f}% of the labels held out"
-        display.show(event, event.job.configuration.loss, said)
+            outcome = f"agrees with {accuracy:.2f}% of the labels held out"
+        display.show(event, event.job.configuration.loss, outcome)
     elif event.why:
         display.say(f"{event.text}: {event.state}; {event.why}")
 
@@ -175,13 +175,13 @@ def describe(found: Search, *, num_classes: int) -> str:
         why = f": {trial.why}" if trial.why else ""
         ended = "" if state == "complete" else f"  ({state}{why})"
         lines.append(f"{_measured(trial):>15}  {trial.text}{ended}")
-    said = "nothing, for no run was finished."
+    chosen = "nothing, because no run finished."
     if found.choice is not None:
-        said = (
+        chosen = (
             f"{found.choice.text}, which agrees with {_measured(found.choice)} of the labels held "
-            f"out; guessing would with {100 / num_classes:.1f}%."
+            f"out; guessing would agree with {100 / num_classes:.1f}%."
         )
-    lines += ["", f"Chosen: {said}"]
+    lines += ["", f"Chosen: {chosen}"]
     return "\n".join(lines)
 
 
@@ -200,7 +200,7 @@ def next_command(found: Search, given: Mapping[str, Any], reading: Reading) -> s
         "labelproof fit photos --output photos-tuned --loss 'gce(q=0.7)' --epochs 5"
     """
     configuration = found.configuration
-    # A folder of its own: the default one may hold what was trained before the search.
+    # A folder of its own: the default one may hold a run from before the search.
     folder = f"{stem_of(configuration.data, reading.labels)}-tuned"
     words = ["labelproof", "fit", configuration.data, "--output", folder]
     words += ["--loss", configuration.loss, *reading.flags()]
