@@ -1,4 +1,4 @@
-"""Choosing a loss and its hyperparameters by noisy labels alone."""
+"""Choose a loss and its hyperparameters by noisy labels alone."""
 
 from labelproof.tuning.collapse import back_off, collapse, patience_for
 from labelproof.tuning.search import Search, tune

@@ -1,7 +1,7 @@
-"""Runs that stopped learning: how to see it early, from noisy labels alone, and what to do then.
+"""Collapse: how to detect it early from noisy labels alone, and what to do then.
 
-Too strong a sparse regularization is served best by one class for everything: the output is one-hot
-and the labels are ignored. Such a run shows in what it predicts, long before it is over.
+If sparse regularization is too strong, predicting one class for everything minimises the loss: the
+output is one-hot and the labels are ignored. The predictions show this long before the run ends.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ _SLOW_STEPS = 120
 """Steps that a healthy run may spend on a single class before it finds the others."""
 
 _WEAKEST = 0.01
-"""The product of lambda0 and p below which the penalty is next to nothing."""
+"""The product of lambda0 and p below which the penalty is negligible."""
 
 _RISE = 1.15
-"""A run whose predictions come to spread by this factor is on its way, however slow."""
+"""A run whose spread of predictions or accuracy rises by this factor is learning, if slowly."""
 
 
 def collapse(
     curve: Mapping[str, Sequence[float]], *, classes: float, patience: int = 5
 ) -> str | None:
-    """Say why a run is taken for collapsed, or nothing for one that learns.
+    """Why a run counts as collapsed, or `None` if it learns.
 
     A run has collapsed when for `patience` epochs in a row its predictions stay with a few classes
-    and neither their spread nor the accuracy rises. Many healthy runs begin with one class, so a
-    rise of either gives it more time.
+    and neither their spread nor the accuracy rises. Many healthy runs start with one class, so a
+    rise of either gives a run more time.
 
     Args:
-        curve: What the epochs so far came to; `validation_accuracy` in percent and
-            `predicted_classes` are read.
-        classes: Over how many classes the given labels that are held out spread: the exponential of
-            their entropy, which is their number where all are as frequent.
-        patience: Epochs that it is given.
+        curve: Metrics of the epochs so far: `validation_accuracy` in percent and
+            `predicted_classes`.
+        classes: The effective number of classes of the held-out labels: the exponential of their
+            entropy, which is the number of classes if all are equally frequent.
+        patience: Number of epochs without a rise.
 
     Returns:
-        One sentence for a person, or `None`.
+        The reason as a sentence, or `None`.
 
     Example:
         >>> stuck = {"validation_accuracy": [10.1] * 5, "predicted_classes": [1.0] * 5}
@@ -65,24 +65,24 @@ def collapse(
     classes = within("classes", classes, 1)
     spread = list(curve["predicted_classes"])[-patience:]
     accuracy = list(curve["validation_accuracy"])[-patience:]
-    # Where almost all labels are of one class, giving it to everything is what there is to learn.
+    # If almost all labels are of one class, predicting it for everything is right.
     if len(spread) < patience or classes < 1.5 or max(spread) > 1 + 0.15 * (classes - 1):
         return None
-    # From the lowest point on: a fall is no rise, but what comes up again after it is.
+    # From the lowest point on: a recovery after a fall counts as a rise.
     if spread[-1] > _RISE * min(spread) or accuracy[-1] > _RISE * min(accuracy) + 1:
         return None
-    said = "nearly every example the same class" if max(spread) < 1.5 else "only a few classes"
+    given = "nearly every example the same class" if max(spread) < 1.5 else "only a few classes"
     return (
-        f"it gives {said} (a spread of {spread[-1]:.1f} where the labels have {classes:.1f}), "
+        f"it gives {given} (a spread of {spread[-1]:.1f} where the labels have {classes:.1f}), "
         f"and has not got better for {patience} epochs"
     )
 
 
 def patience_for(*, epochs: int, steps: int) -> int:
-    """Epochs in which a run has to show that it learns.
+    """Number of epochs in which a run has to show that it learns.
 
-    A network learns in steps, and an epoch of a small set has few: `epochs` are those of the run,
-    `steps` those of an epoch.
+    A network learns in steps, and an epoch of a small dataset has few. `epochs` is the number of
+    epochs of the run, `steps` the number of steps of an epoch.
 
     Example:
         >>> patience_for(epochs=40, steps=300), patience_for(epochs=40, steps=14)
@@ -94,8 +94,8 @@ def patience_for(*, epochs: int, steps: int) -> int:
 def back_off(loss: str) -> str | None:
     r"""The same loss with a weaker penalty, for a run that collapsed.
 
-    The first weight $\lambda_0$ is halved, and at least brought below $1/p$, where a label's own
-    pull is never outweighed at the start. `None` where there is hardly any penalty to weaken.
+    The first weight $\lambda_0$ is halved, and at most $1/(2p)$: below $1/p$, the penalty does not
+    outweigh the labels at the start. `None` if the penalty is negligible, or there is none.
 
     Example:
         >>> back_off("ce+sr(tau=0.1,p=0.1,lambda0=4,rho=2,r=5,normalize=false)")
@@ -105,17 +105,17 @@ def back_off(loss: str) -> str | None:
         >>> back_off("gce(q=0.7)") is None
         True
     """
-    # In the canonical text the two stand side by side.
+    # In canonical text, p and lambda0 are side by side.
     canonical = format_loss(parse_loss(loss))
     weaker = re.sub(r"p=([^,()]+),lambda0=([^,()]+)", _halve, canonical)
     return None if weaker == canonical else weaker
 
 
-def _halve(found: re.Match[str]) -> str:
-    p, weight = float(found[1]), float(found[2])
+def _halve(match: re.Match[str]) -> str:
+    p, weight = float(match[1]), float(match[2])
     if weight * p <= _WEAKEST:
-        return found[0]
-    return f"p={found[1]},lambda0={format_value(float(f'{min(weight / 2, 0.5 / p):.4g}'))}"
+        return match[0]
+    return f"p={match[1]},lambda0={format_value(float(f'{min(weight / 2, 0.5 / p):.4g}'))}"
 
 
 _FREE = 5
@@ -127,7 +127,7 @@ setting that ends best is often among the worst for the first half."""
 
 
 def hopeless(trial: Trial, others: Sequence[Trial]) -> str | None:
-    """Say why a trial is abandoned, or nothing where it may still come out first.
+    """Why a trial is abandoned, or `None` if it may still be the best.
 
     Only its first fold is judged, against the complete trials at the same epoch of the same fold,
     so all of them are measured on the same examples. It has to be below their median, and also
@@ -152,11 +152,11 @@ def hopeless(trial: Trial, others: Sequence[Trial]) -> str | None:
 
 
 class Watch:
-    """Looks at the epochs of a run for signs of a collapse, and says so once.
+    """Watches the epochs of a run for a collapse, and reports it once.
 
     Attributes:
-        reason: Why it is given up; empty while it is not.
-        news: A sentence that has not been passed on yet.
+        reason: Why the network counts as collapsed; empty if it has not.
+        news: A message that has not been reported yet.
     """
 
     def __init__(self, examples: Examples, configuration: Configuration):
@@ -168,21 +168,21 @@ class Watch:
         self.news = ""
 
     def remember(self, folder: Path, epochs: int) -> None:
-        """Look back at the epochs that were done before the run was stopped."""
+        """Add the epochs that were trained before the run was stopped."""
         file = folder / METRICS
         lines = file.read_text(encoding="utf-8").splitlines() if epochs else []
         for line in lines[:epochs]:
             self(json.loads(line))
 
     def __call__(self, metrics: Mapping[str, float]) -> bool:
-        """Take in an epoch; whether the network has collapsed by then."""
-        found = self.look(metrics)
-        if found is not None and not self.reason:
-            self.reason, self.news = found, f"The network has collapsed: {found}"
+        """Add an epoch; whether the network has collapsed by now."""
+        reason = self.look(metrics)
+        if reason is not None and not self.reason:
+            self.reason, self.news = reason, f"The network has collapsed: {reason}"
         return bool(self.reason)
 
     def look(self, metrics: Mapping[str, float]) -> str | None:
-        """Take in an epoch; why the network counts as collapsed now, which it may recover from."""
+        """Add an epoch; why the network counts as collapsed now, from which it may recover."""
         for name, values in self.curve.items():
             values.append(metrics[name])
         return collapse(self.curve, classes=self.classes, patience=self.patience)

@@ -1,4 +1,4 @@
-"""The search: settings tried on noisy labels, those that fail abandoned, the best one chosen."""
+"""The search: try settings on noisy labels, abandon those that fail, and choose the best."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from labelproof.tuning.trial import Trial, choose_trial, rank, read_journal, wri
 
 @dataclass(frozen=True, repr=False)
 class Search:
-    """What a search came to.
+    """The result of a search.
 
     Attributes:
-        configuration: What all trials have in common; its loss, and l1 penalty, are those of the
-            choice, where there is one.
+        configuration: The settings that all trials share, with the loss and the l1 penalty of the
+            choice, if there is one.
         tried: All trials, the best first.
-        choice: The best trial, or `None` if no run was finished.
-        stopped: Whether it was stopped before all trials were done.
+        choice: The best trial, or `None` if no run finished.
+        stopped: Whether the search was stopped before all trials were done.
     """
 
     configuration: Configuration
@@ -82,27 +82,27 @@ def tune(
     stop: StopRequest | None = None,
     on_event: Callable[[Event | Trial], None] | None = None,
 ) -> Search:
-    """Choose the loss and its hyperparameters by accuracy on noisy labels that are held out.
+    """Choose the loss and its hyperparameters by accuracy on held-out noisy labels.
 
-    No true label and no test example is looked at, also where the dataset has them.
+    True labels and test examples are never used, even if the dataset has them.
 
     Args:
-        dataset: What to learn from, with its labels as they are.
-        configuration: How every run is trained; its loss is replaced. Its noise, if it has any, is
-            put on the labels first: a rehearsal on data whose labels are right.
-        trials: How many settings are tried, those of an earlier part of the search among them.
+        dataset: The training data, with noisy labels.
+        configuration: How to train every run; its loss is replaced. Its noise, if any, is added to
+            the labels first, as a rehearsal on data with correct labels.
+        trials: Number of settings to try, including those of a search that is resumed.
         at_once: Runs at a time on the device.
-        seconds: After so long nothing more is started, and what is under way is abandoned as soon
-            as one setting is through; no limit unless given.
-        execution: On which device, and how; the fastest there is unless given.
-        folds: Each setting is trained so many times, each time validated on another part of the
-            examples; 1 holds out a single part. `auto` takes 3 for fewer than 10,000 examples.
-        losses: Settings of one's own to try first, as text.
-        prune: Whether settings that are clearly behind are abandoned before their last epoch.
-        file: Where the search is kept after every run; it resumes from what is there.
-        stop: Asked between steps; when it is wanted, the search ends with the best so far. Unless
-            given, Ctrl-C is such a wish.
-        on_event: Told whatever happens to a run (an `Event`), and each `Trial` that is over.
+        seconds: Time limit, by default none. After it no run starts, and active ones are abandoned
+            as soon as one setting is complete.
+        execution: The device, and how to use it; by default the fastest available.
+        folds: Folds of the cross-validation of each setting; 1 holds out a single part. `auto`
+            takes 3 for fewer than 10,000 examples, else 1.
+        losses: Losses of your own to try first, as text.
+        prune: Whether to abandon settings early that are clearly behind.
+        file: The file of the search, written after every run; the search resumes from it.
+        stop: Checked between steps; a request to stop ends the search with the best so far. By
+            default, Ctrl-C is such a request.
+        on_event: Called with each `Event` of a run, and each `Trial` that is over.
 
     Example:
         >>> from labelproof.data import load_digits
@@ -121,9 +121,9 @@ def tune(
     course = Course(
         replace(configuration, validation=0.0),
         choose_validation(dataset, configuration, parts=folds),
-        wanted=trials,
+        total=trials,
         deadline=seconds,
-        asked=[format_loss(parse_loss(loss)) for loss in losses],
+        requested=[format_loss(parse_loss(loss)) for loss in losses],
         prune=prune,
         file=file,
     )
@@ -139,20 +139,20 @@ def tune(
 
 
 _SMALL = 10_000
-"""Below so many examples one part that is held out says too little, and folds are worth their
-cost; it is also what is held out of a large set, as far as that is no more than a fifth of it."""
+"""Number of examples below which a single held-out part is too small, and folds are worth their
+cost; also the number held out of a larger dataset, within a tenth to a fifth of it."""
 
 _FOLDS = 3
 
 
 @dataclass(frozen=True)
 class Validation:
-    """A dataset with the given labels in place of its own, and how it is cut.
+    """A dataset with noisy labels, and its folds.
 
     Attributes:
         dataset: Training images and given labels; no test set.
-        parts: For each fold, what is learned from and what is validated on.
-        balanced: Whether every class counts the same.
+        parts: For each fold, the examples to train on and to validate on.
+        balanced: Whether classes are weighted equally, whatever their size.
     """
 
     dataset: Dataset
@@ -161,11 +161,11 @@ class Validation:
 
     @property
     def rows(self) -> list[int]:
-        """How many examples each fold validates on."""
+        """Number of validation examples of each fold."""
         return [len(part.validation) for part in self.parts]
 
     def examples(self, fold: int) -> Examples:
-        """What the run of a fold gets."""
+        """The examples for the run of a fold."""
         labels, part = self.dataset.train.labels, self.parts[fold]
         weight = None
         if self.balanced:
@@ -173,7 +173,7 @@ class Validation:
         return Examples(self.dataset, part.train, labels, None, 0.0, part.validation, weight)
 
     def fingerprint(self) -> dict[str, Any]:
-        """What tells whether another search was of the same labels, cut in the same way."""
+        """Values by which a search of the same labels and folds is recognised."""
         digest = hashlib.sha256(np.ascontiguousarray(self.dataset.train.labels, "<i8").tobytes())
         for part in self.parts:
             digest.update(np.ascontiguousarray(part.validation, "<i8").tobytes())
@@ -187,7 +187,7 @@ def choose_validation(
     parts: int | str = "auto",
     human: str | os.PathLike[str] | None = None,
 ) -> Validation:
-    """Put the configuration's noise on the labels, if it has any, and cut what comes out.
+    """Add the configuration's noise to the labels, if it has any, and make the folds.
 
     Example:
         >>> from labelproof.data import load_digits
@@ -218,7 +218,7 @@ def choose_validation(
 
 
 def count_folds(parts: int | str, examples: int) -> int:
-    """How many times a setting is trained.
+    """The number of folds of each setting.
 
     >>> count_folds("auto", 1347), count_folds("auto", 60_000), count_folds(5, 60_000)
     (3, 1, 5)
@@ -230,26 +230,26 @@ def count_folds(parts: int | str, examples: int) -> int:
 
 @dataclass
 class Course:
-    """A search under way: its trials, whose turn it is, and which runs are to be abandoned."""
+    """A search in progress: its trials, the settings to try next, and the runs to abandon."""
 
     configuration: Configuration
     validation: Validation
-    wanted: int
+    total: int
     deadline: float | None
-    asked: Sequence[str]
+    requested: Sequence[str]
     prune: bool
     file: Path | None
     trials: list[Trial] = field(default_factory=list)
     active: dict[Job, tuple[Trial, int, Watch]] = field(default_factory=dict)
-    let_go: set[Job] = field(default_factory=set)
+    abandoned: set[Job] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         epochs = self.configuration.epochs
         dataset = self.validation.dataset
         self.classes = dataset.num_classes
         known = first_settings(epochs=epochs, classes=self.classes, images=not dataset.tabular)
-        self.waiting = [(loss, self.configuration.l1, "asked") for loss in self.asked]
-        self.waiting += [(loss, l1, "start") for loss, l1 in known if loss not in self.asked]
+        self.waiting = [(loss, self.configuration.l1, "asked") for loss in self.requested]
+        self.waiting += [(loss, l1, "start") for loss, l1 in known if loss not in self.requested]
         self.about = self.configuration.as_values() | self.validation.fingerprint()
         del self.about["loss"]
         if self.file is not None:
@@ -260,11 +260,11 @@ class Course:
     def run(
         self, execution: Execution, *, at_once: int, stop: StopRequest
     ) -> Iterator[Event | Trial]:
-        """Train until all trials are over, the time is, or someone wants it to stop."""
-        # A trial's later folds are known to be wanted only when its first is through, by when the
-        # jobs may have come to an end: so there may be several rounds.
+        """Train until all trials are over, the time is up, or a stop is requested."""
+        # Whether a trial's later folds are needed is known only after its first, when the jobs may
+        # have run out: so there may be several rounds.
         while not (stop.wanted or self._late()) and (
-            len(self.trials) < self.wanted or "waiting" in [trial.state for trial in self.trials]
+            len(self.trials) < self.total or "waiting" in [trial.state for trial in self.trials]
         ):
             for event in train_runs(
                 self._jobs(),
@@ -272,7 +272,7 @@ class Course:
                 load=lambda each: self.validation.examples(each.seed - self.configuration.seed),
                 at_once=at_once,
                 stop=stop,
-                give_up=lambda event: event.job in self.let_go,
+                give_up=lambda event: event.job in self.abandoned,
             ):
                 trial = self._take(event)
                 yield event
@@ -282,8 +282,8 @@ class Course:
     def _jobs(self) -> Iterator[Job]:
         while (turn := self._next()) is not None:
             trial, fold = turn
-            # The seed tells the folds apart; all trials have the same one for the same fold, so
-            # that they differ in the loss alone.
+            # The seed identifies the fold, and is the same for all trials, so that they differ
+            # only in the loss.
             seed = self.configuration.seed + fold
             job = Job(replace(trial.configure(self.configuration), seed=seed))
             self.active[job] = (*turn, Watch(self.validation.examples(fold), job.configuration))
@@ -294,10 +294,10 @@ class Course:
             return None
         busy = {id(trial) for trial, _, _ in self.active.values()}
         for trial in self.trials:
-            # One fold at a time, so that what is abandoned in its first costs no more than that.
+            # One fold at a time, so that a trial abandoned in its first costs no more than that.
             if trial.state == "waiting" and id(trial) not in busy:
                 return trial, len(trial.finished)
-        if len(self.trials) >= self.wanted:
+        if len(self.trials) >= self.total:
             return None
         loss, l1, origin = self._propose()
         number, rows, epochs = len(self.trials), self.validation.rows, self.configuration.epochs
@@ -318,7 +318,7 @@ class Course:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def _take(self, event: Event) -> Trial | None:
-        """Take in what happened to a run; the trial, when it is over with that."""
+        """Handle an event of a run; returns its trial if that is over now."""
         trial, fold, watch = self.active[event.job]
         if event.kind == "epoch":
             trial.add(fold, event.value["validation_accuracy"])
@@ -327,7 +327,7 @@ class Course:
         if event.kind in ("started", "notice"):
             return None
         del self.active[event.job]
-        self.let_go.discard(event.job)
+        self.abandoned.discard(event.job)
         if event.kind == "failed":
             trial.state, trial.why = "failed", str(event.value)
         elif event.kind == "finished":
@@ -340,21 +340,21 @@ class Course:
             write_journal(self.file, self.trials, self.about)
         return None if trial.state == "waiting" else trial
 
-    def _judge(self, job: Job, trial: Trial, fold: int, gone: str | None) -> None:
+    def _judge(self, job: Job, trial: Trial, fold: int, collapsed: str | None) -> None:
         if trial.state != "waiting":
             return
-        if gone is not None:
-            trial.state, trial.why = "collapsed", gone
+        if collapsed is not None:
+            trial.state, trial.why = "collapsed", collapsed
         elif self.prune and fold == 0 and (why := hopeless(trial, self.trials)) is not None:
             trial.state, trial.why = "pruned", why
         late = self._late() and any(other.state == "complete" for other in self.trials)
         if trial.state != "waiting" or late:
-            self.let_go.add(job)
+            self.abandoned.add(job)
 
     def _follow(self, trial: Trial) -> None:
-        """After a trial that was too strong comes the same with a weaker penalty."""
-        # Only after one that is known to be good elsewhere, and once: where half of the weight is
-        # too much as well, it is something else that is.
+        """Queue a weaker penalty after a trial whose penalty was too strong."""
+        # Only for settings that are known to work elsewhere, and once: if half of the weight is too
+        # much as well, the weight is not the problem.
         if trial.state in ("collapsed", "failed") and trial.origin in ("start", "asked"):
             weaker = back_off(trial.loss)
             if weaker is not None and weaker not in [loss for loss, _, _ in self.waiting]:

@@ -1,12 +1,12 @@
-r"""What is searched: cross entropy and its generalisation, plain and with sparse regularization.
+r"""The search space: plain and generalised cross entropy, alone and with sparse regularization.
 
-A setting of the search is a loss as text. The searcher sees it as coordinates that mean the same
-for any number of epochs and any exponent: not $\lambda_0$ but $\lambda_0 p$, which the paper keeps
-below 1, and not $\rho$ but by how much the weight grows over the whole run.
+A setting is a loss as text. Its coordinates mean the same for any number of epochs and any
+exponent: not $\lambda_0$ but $\lambda_0 p$, which the paper keeps below 1, and not $\rho$ but the
+growth of the weight over the whole run.
 
-What to try next is a step from one of the best, in turn with a place drawn anew. Nothing is kept
-between two proposals: each is made from the trials and a seed of its own, so a search that was
-stopped proposes what it would have proposed.
+Proposals alternate between a step from one of the best trials and a new draw. Each depends only on
+the trials and a seed of its own, so a search that resumes proposes the same as one that was never
+stopped.
 """
 
 from __future__ import annotations
@@ -38,18 +38,17 @@ RANGES = {
     "tau": (0.1, 1.0),
     "growth": (5.0, 1024.0),
 }
-"""Bounds, searched by their logarithms: `q` of generalised cross entropy alone and under the
-regularizer, where the paper has other ones; `pull`, the first weight times p, of which the paper
-has 0.02 to 0.4; the temperature; by how much the weight grows over the run."""
+"""Bounds, on a logarithmic scale: `q` of generalised cross entropy, alone and with the regularizer,
+where the paper has other ones; `pull`, the first weight times p, in the paper 0.02 to 0.4; the
+temperature; the growth of the weight over the run."""
 
 CHOICES: dict[str, tuple[Any, ...]] = {"p": (0.01, 0.1), "normalize": (False, True)}
 
 KINDS = ("ce+sr", "gce+sr", "gce")
-"""What is searched. Plain cross entropy is no kind of it: it has nothing to set, and is always
-tried."""
+"""Losses that are searched. Plain cross entropy has no hyperparameters and is always tried."""
 
 _MANY = 20
-"""Classes from which on the paper regularises weakly, with an exponent of 0.01."""
+"""Number of classes above which regularization is weak, as in the paper for CIFAR-100."""
 
 
 _FIRST: tuple[tuple[str, float], ...] = (
@@ -74,20 +73,19 @@ _FIRST_OF_MANY: tuple[tuple[str, float], ...] = (
     ("gce(q=0.01)+sr(p=0.01,lambda0=4,rho=52)", 0.0),
     ("ce+sr(lambda0=1.2,rho=35)", 0.0),
 )
-"""What is tried first with few and with many classes: losses whose rho is by how much the weight
-grows over the whole run, and the weight of the l1 penalty that goes with them.
+"""The first trials with few and with many classes: losses, whose rho is the growth of the weight
+over the whole run, and the weight of an l1 penalty.
 
-The paper's settings for MNIST, CIFAR-10 and CIFAR-100, and one for small sets. Those with an l1
-penalty are of `benchmarks/sparse_weights_search.py`: one that holds under much noise, since its
-penalty on the outputs stops growing, and one whose penalty keeps growing, for wrong labels that
-have a pattern."""
+The paper's settings for MNIST, CIFAR-10 and CIFAR-100, and one for small datasets. Those with an l1
+penalty are from `benchmarks/sparse_weights_search.py`: one for much noise, since its penalty on the
+outputs stops growing, and one whose penalty keeps growing, for wrong labels with a pattern."""
 
 
 def first_settings(*, epochs: int, classes: int, images: bool) -> list[tuple[str, float]]:
-    """The losses that are tried first, each with the weight of its l1 penalty, for images alone."""
+    """The losses to try first and the weights of their l1 penalties, which are for images only."""
 
-    def stretch(found: re.Match[str]) -> str:
-        return f"rho={round(float(found[1]) ** (1 / epochs), 5):.10g}"
+    def stretch(match: re.Match[str]) -> str:
+        return f"rho={round(float(match[1]) ** (1 / epochs), 5):.10g}"
 
     return [
         (format_loss(parse_loss(re.sub(r"rho=(\d+)", stretch, loss))), l1)
@@ -97,10 +95,10 @@ def first_settings(*, epochs: int, classes: int, images: bool) -> list[tuple[str
 
 
 def starts(*, epochs: int, classes: int) -> list[str]:
-    """The settings that are tried first: known to be good somewhere, the plain ones before all.
+    """The settings to try first, which are known to work elsewhere, plain losses first.
 
-    The paper's settings for MNIST, CIFAR-10 and CIFAR-100, and one for small sets, with the growth
-    of the weight stretched to the number of epochs. With many classes, weak regularizers come
+    The paper's settings for MNIST, CIFAR-10 and CIFAR-100, and one for small datasets, with the
+    growth of the weight spread over the number of epochs. With many classes, weak regularizers come
     first.
 
     Example:
@@ -119,7 +117,7 @@ def starts(*, epochs: int, classes: int) -> list[str]:
 
 
 def loss_at(place: Coordinates, *, epochs: int) -> str:
-    """The loss at a place of the search, as canonical text.
+    """The loss with these coordinates, as canonical text.
 
     >>> loss_at({"kind": "gce", "q": 0.7}, epochs=10)
     'gce(q=0.7)'
@@ -139,7 +137,7 @@ def loss_at(place: Coordinates, *, epochs: int) -> str:
 
 
 def coordinates(loss: str, *, epochs: int) -> Coordinates | None:
-    """Where in the search a loss stands, moved to the nearest edge if it is beyond one.
+    """The coordinates of a loss, clipped to their bounds; `None` if it is not searched.
 
     Example:
         >>> coordinates("ce+sr(p=0.1,lambda0=5,rho=1.1)", epochs=40)["pull"]
@@ -173,10 +171,10 @@ def coordinates(loss: str, *, epochs: int) -> Coordinates | None:
 
 
 def strongest(*, classes: int, plain: float | None) -> float:
-    r"""The largest first weight times p that is worth a trial.
+    r"""The largest `pull`, the first weight times p, that is worth a trial.
 
-    The paper's remark in its section 3.1: easy data bears a strong regularizer, hard data a weak
-    one. Many classes are hard, and so is what a plain network finds no order in.
+    After section 3.1 of the paper: easy data bear a strong regularizer, hard data a weak one. Data
+    are hard if they have many classes, or if `plain`, the accuracy of cross entropy, is low.
 
     Example:
         >>> strongest(classes=10, plain=55.0), strongest(classes=100, plain=8.0)
@@ -185,14 +183,14 @@ def strongest(*, classes: int, plain: float | None) -> float:
     limit = RANGES["pull"][1]
     if classes > _MANY:
         limit /= 2
-    # Against chance, since with many wrong labels no accuracy is high.
+    # Relative to chance, since with many wrong labels no accuracy is high.
     if plain is not None and classes > 2 and plain < min(25.0, 300 / classes + 10):
         limit /= 2
     return round(limit, 2)
 
 
 def draw_coordinates(generator: np.random.Generator, kind: str, *, limit: float) -> Coordinates:
-    """A place drawn anew, with a `pull` of at most `limit`."""
+    """Random coordinates, with a `pull` of at most `limit`."""
     numbers = ["q"] if kind == "gce" else ["pull", "tau", "growth"]
     if kind == "gce+sr":
         numbers.append("sparse_q")
@@ -207,7 +205,7 @@ def draw_coordinates(generator: np.random.Generator, kind: str, *, limit: float)
 
 
 def nearby(place: Coordinates, generator: np.random.Generator, *, limit: float) -> Coordinates:
-    """A place not far from another: every number up to a factor of two off, seldom a choice."""
+    """Random coordinates near others: numbers within a factor of two, choices rarely changed."""
     near = dict(place)
     for name, value in place.items():
         drawn = generator.random()
@@ -230,23 +228,23 @@ def _pick(values: Sequence[Any], generator: np.random.Generator) -> Any:
 
 
 DEFAULT_TRIALS = 12
-"""How many settings to try where no one says: the known ones and four more."""
+"""Default number of trials: the known settings and a few more."""
 
 _ATTEMPTS = 25
-"""What is proposed is now and then what was tried already."""
+"""Draws to find a proposal that was not tried before."""
 
 _BEST = 3
-"""From so many of the best trials steps are taken."""
+"""Number of best trials to step from."""
 
 
 def propose(trials: Sequence[Trial], *, epochs: int, classes: int, seed: int) -> str:
-    """A loss that is worth a trial and has not had one."""
+    """The loss to try next."""
     number, tried = len(trials), {trial.loss for trial in trials}
     plain = next((trial.accuracy for trial in trials if trial.loss == "ce"), None)
     limit = strongest(classes=classes, plain=plain)
     good = [trial for trial in rank(trials) if trial.state == "complete"]
     places = [place for trial in good if (place := coordinates(trial.loss, epochs=epochs))]
-    found = ""
+    loss = ""
     for attempt in range(_ATTEMPTS):
         generator = as_generator(derive_seed(seed, f"proposal/{attempt}", number))
         if number % 2 and places:
@@ -254,7 +252,7 @@ def propose(trials: Sequence[Trial], *, epochs: int, classes: int, seed: int) ->
         else:
             kind = places[0]["kind"] if places and generator.random() < 0.5 else None
             place = draw_coordinates(generator, kind or _pick(KINDS, generator), limit=limit)
-        found = loss_at(place, epochs=epochs)
-        if found not in tried:
+        loss = loss_at(place, epochs=epochs)
+        if loss not in tried:
             break
-    return found
+    return loss

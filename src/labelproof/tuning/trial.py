@@ -1,4 +1,4 @@
-"""A trial of the search: a loss, what its runs came to by the noisy labels, and how it ended."""
+"""A trial of the search: a loss, its accuracy on noisy labels, and how it ended."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from labelproof.training.files import read_json, write_text
 from labelproof.version import __version__
 
 STATES = ("complete", "waiting", "pruned", "collapsed", "failed")
-"""All folds are trained; not all are; abandoned as too far behind, or as collapsed; diverged."""
+"""All folds trained; not all folds trained; abandoned as too far behind; collapsed; diverged."""
 
-_FOLLOWING = ("accuracy", "standard_error", "trained")
+_DERIVED = ("accuracy", "standard_error", "trained")
 
 
 def settled(accuracies: Sequence[float], *, epochs: int) -> float:
-    """The accuracy that a run has come to: the mean over a tenth of its epochs, at most five.
+    """The final accuracy of a run: the mean over its last tenth of epochs, at most five.
 
     Example:
         >>> settled([10, 50, 54, 56], epochs=20)
@@ -33,7 +33,7 @@ def settled(accuracies: Sequence[float], *, epochs: int) -> float:
 
 
 def penalty(l1: float) -> dict[str, float]:
-    """Settings of a `Configuration`: an l1 penalty takes the place of weight decay.
+    """Settings of `Configuration` for an l1 penalty, which replaces weight decay; none for 0.
 
     >>> penalty(5e-5), penalty(0.0)
     ({'l1': 5e-05, 'weight_decay': 0.0}, {})
@@ -43,19 +43,19 @@ def penalty(l1: float) -> dict[str, float]:
 
 @dataclass
 class Trial:
-    """One setting that is tried.
+    """A setting that is tried.
 
     Attributes:
-        number: Counted from 0, in the order of their proposal.
-        loss: As canonical text.
-        l1: Weight of the l1 penalty on the weights that goes with it, in place of weight decay.
-        origin: Where it comes from: `start`, `asked` for, `search` or `back-off`.
+        number: Position in the order of proposals, from 0.
+        loss: The loss, as canonical text.
+        l1: Weight of the l1 penalty on the weights, which replaces weight decay.
+        origin: Where the setting comes from: `start`, `asked` for, `search` or `back-off`.
         state: One of `STATES`.
-        why: What was seen when it was abandoned.
-        curves: For each fold that was trained, or begun, its accuracy after each epoch.
+        why: The reason why it was abandoned or failed.
+        curves: For each fold that was started, its accuracy after each epoch.
         finished: The folds that were trained to the end.
-        rows: How many examples each fold validates on.
-        epochs: Of a whole run.
+        rows: Number of validation examples of each fold.
+        epochs: Number of epochs of a whole run.
 
     Example:
         >>> trial = Trial(0, "gce(q=0.7)", "start", rows=[400], epochs=1)
@@ -78,21 +78,21 @@ class Trial:
 
     @property
     def text(self) -> str:
-        """The setting in words."""
+        """The setting as text."""
         return f"{self.loss}, l1={self.l1:g}" if self.l1 else self.loss
 
     def configure(self, configuration: Configuration) -> Configuration:
-        """The same run with this setting."""
+        """The configuration with this setting."""
         return replace(configuration, loss=self.loss, **penalty(self.l1))
 
     @property
     def trained(self) -> int:
-        """Epochs of all folds together."""
+        """Number of epochs trained, over all folds."""
         return sum(len(curve) for curve in self.curves.values())
 
     @property
     def accuracy(self) -> float | None:
-        """By the noisy labels of all finished folds, in percent; `None` before the first."""
+        """Accuracy on the noisy labels of all finished folds, in percent; `None` before any."""
         if not self.finished:
             return None
         scores = [settled(self.curves[fold], epochs=self.epochs) for fold in self.finished]
@@ -100,9 +100,9 @@ class Trial:
 
     @property
     def standard_error(self) -> float | None:
-        """How far the accuracy may be off because the validated examples are few, in percent.
+        """Standard error of the accuracy, in percent.
 
-        That of a share of so many examples. How much another seed would change is not in it.
+        It is that of a share of the validation examples, and does not include the seed's effect.
         """
         accuracy, rows = self.accuracy, sum(self.rows[fold] for fold in self.finished)
         if accuracy is None:
@@ -111,7 +111,7 @@ class Trial:
         return 100 * math.sqrt(share * (1 - share) / rows)
 
     def add(self, fold: int, accuracy: float) -> None:
-        """Take in an epoch of a fold."""
+        """Add the accuracy of an epoch."""
         self.curves.setdefault(fold, []).append(round(accuracy, 4))
 
     def forget_begun(self) -> None:
@@ -120,22 +120,22 @@ class Trial:
             self.curves = {fold: self.curves[fold] for fold in self.finished}
 
     def as_values(self) -> dict[str, Any]:
-        """Plain values for JSON, with what follows from them for whoever reads the file."""
-        return asdict(self) | {name: getattr(self, name) for name in _FOLLOWING}
+        """Plain values for JSON, with derived ones for readers of the file."""
+        return asdict(self) | {name: getattr(self, name) for name in _DERIVED}
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Trial:
         """The trial that `as_values` describes."""
-        plain = {name: value for name, value in values.items() if name not in _FOLLOWING}
+        plain = {name: value for name, value in values.items() if name not in _DERIVED}
         plain["curves"] = {int(fold): list(curve) for fold, curve in values["curves"].items()}
         return cls(**plain)
 
 
 def rank(trials: Sequence[Trial]) -> list[Trial]:
-    """All trials, the best first; those that were abandoned come after those that were not.
+    """All trials, the best first; abandoned ones come last.
 
-    A trial whose folds are not all trained is behind every complete one: its accuracy is that of
-    fewer examples, and of other ones.
+    A trial whose folds are not all trained is behind every complete one: its accuracy is on fewer
+    examples, and on other ones.
     """
     return sorted(
         trials,
@@ -144,7 +144,7 @@ def rank(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def choose_trial(trials: Sequence[Trial]) -> Trial | None:
-    """The best of the complete trials; before there is one, the best of what there is.
+    """The best complete trial; before there is one, the best with a finished fold.
 
     >>> trial = Trial(0, "ce", "start", rows=[100], epochs=1)
     >>> choose_trial([trial]) is None
@@ -166,7 +166,7 @@ class OtherSearchError(ValueError):
 
 
 def write_journal(path: Path, trials: Sequence[Trial], about: Mapping[str, Any]) -> None:
-    """Write all trials and the choice, whole or not at all.
+    """Write all trials and the choice atomically.
 
     Example:
         >>> file = getfixture("tmp_path") / "tuning.json"
@@ -190,22 +190,22 @@ def read_journal(path: Path, about: Mapping[str, Any]) -> list[Trial]:
     """The trials of an earlier search, or none where there is no file.
 
     Raises:
-        OtherSearchError: It holds a search of something else, or no search.
+        OtherSearchError: The file holds another search, or none.
     """
     values = _journal(path)
     if values is None:
         return []
-    found = values["about"] | {"format": values["format"]}
-    wanted = json.loads(json.dumps(about)) | {"format": _FORMAT}
+    kept = values["about"] | {"format": values["format"]}
+    expected = json.loads(json.dumps(about)) | {"format": _FORMAT}
     different = [
-        f"{name}: {found.get(name)!r} there, {value!r} here"
-        for name, value in wanted.items()
-        if found.get(name) != value
+        f"{name}: {kept.get(name)!r} there, {value!r} here"
+        for name, value in expected.items()
+        if kept.get(name) != value
     ]
     if different:
         raise OtherSearchError(
-            f"{path} holds a search of something else ({'; '.join(different)}); choose another "
-            "file with --output (file=), or start anew with --fresh"
+            f"{path} holds another search ({'; '.join(different)}); choose another "
+            "file with --output (file=), or start over with --fresh"
         )
     trials = [Trial.from_values(entry) for entry in values["trials"]]
     for trial in trials:
