@@ -305,7 +305,7 @@ def fit(
             `torchvision/NAME` are pretrained; `package.module:factory` is your own and runs your
             code. By default one that fits the data.
         weights: A safetensors file of weights for `network`. They are frozen; only the last layer
-            is trained. On a CPU, pretrained networks are frozen too, unless `epochs` is given.
+            is trained. On a CPU, pretrained networks without `epochs` are frozen as well.
         epochs: Passes over the training examples; by default as many as suit the data.
         balanced: Weight classes equally, whatever their size.
         validation: Share of the examples held out to validate a network; by default a tenth. A
