@@ -97,7 +97,7 @@ def test_when_time_is_up_it_saves_and_the_same_command_comes_to_the_same(
     assert len((folder / "metrics.jsonl").read_text().splitlines()) in (1, 2)
     more = ("--methods", "CE CE+SR MAE", "--dry-run")
     first, second = bench(data, stopped, *more, epochs=3).output.splitlines()[1:]
-    assert first.endswith(f"  begun in {folder}")
+    assert first.endswith(f"  started in {folder}")
     assert "begun" not in second
     again = bench(data, stopped, *chosen, epochs=3)
     assert "2 runs, 1 with a record" in again.output

@@ -8,7 +8,7 @@ from typing import Any
 
 import labelproof
 from labelproof.audit import read_labels
-from labelproof.cli.console import carry_out, terminal, told
+from labelproof.cli.console import carry_out, show_warnings, terminal
 from labelproof.cli.options import takes
 from labelproof.verbs.audit import AuditPlan, default_folder
 
@@ -94,7 +94,7 @@ def review(folder: Path, **given: Any) -> None:
             in the process list, and open the review with it.
         export: Write the decisions to this CSV file (- for stdout) instead of serving.
     """
-    with told():
+    with show_warnings():
         labelproof.review(folder, **given, progress=terminal())
 
 

@@ -1,4 +1,4 @@
-"""`labelproof bench`: train what is behind the paper's tables."""
+"""`labelproof bench`: train the runs of the paper's tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 import typer
 
-from labelproof.cli.console import DIVERGED, TIME_IS_UP, ending, tell, terminal, told, warn
+from labelproof.cli.console import DIVERGED, TIME_IS_UP, ending, show_warnings, tell, terminal, warn
 from labelproof.cli.options import parse_seeds, split_names, takes
 from labelproof.data import Dataset, load_dataset
 from labelproof.data.notices import count
@@ -98,7 +98,7 @@ def bench(
     """
     reporter = terminal()
     if choose("engine", engine, ("local", "ray")) == "local" and address is not None:
-        raise ValueError("--address: a Ray cluster is used with --engine ray alone")
+        raise ValueError("--address: expected only with --engine ray")
     known = tuple(dict.fromkeys(name for grid in GRIDS.values() for name in grid.datasets))
     planned = plan_all(
         choose("dataset", dataset, known),
@@ -111,7 +111,7 @@ def bench(
         planned = [
             replace(run, configuration=replace(run.configuration, epochs=epochs)) for run in planned
         ]
-    # A loss that is written in two ways is one run, in one folder.
+    # A loss written in two ways is one run, in one folder.
     planned = list({run.configuration: run for run in planned}.values())
     load = BenchData(data_root, RecordStore(records))
     todo = [run for run in planned if not load.is_done(run.configuration)]
@@ -119,8 +119,8 @@ def bench(
     if dry_run:
         for run in todo:
             folder = _folder(runs, run)
-            begun = f"  begun in {folder}" if folder.is_dir() else ""
-            tell(f"{run.cell.method:<12} {run.cell.column:<10} {folder.name}{begun}")
+            started = f"  started in {folder}" if folder.is_dir() else ""
+            tell(f"{run.cell.method:<12} {run.cell.column:<10} {folder.name}{started}")
         return
     if not todo:
         return
@@ -136,7 +136,7 @@ def bench(
     with ending(reporter), StopRequest(None if minutes is None else 60 * minutes) as stop:
         if explained := explain_other_size(load.dataset(dataset)):
             warn(explained)
-        # Now and not when it is a run's turn, which may be tomorrow.
+        # Now, since a run's turn may come tomorrow.
         for run in todo:
             refuse_other_data(_folder(runs, run), lambda run=run: load.mark(run.configuration))
         with opened as found:
@@ -155,12 +155,12 @@ def bench(
 
 
 def _folder(runs: Path, run: PlannedRun) -> Path:
-    # As planned, in whatever precision: both engines find what the other started, on any device.
+    # Without the resolved precision: both engines find what the other started, on any device.
     return runs / run.configuration.name
 
 
 def _resolved(run: PlannedRun, device: torch.device) -> Configuration:
-    """A configuration as its record will have it."""
+    """The configuration of a run as in its record, with the precision resolved."""
     precision = resolve_precision(run.configuration.precision, device)
     return replace(run.configuration, precision=precision)
 
@@ -173,18 +173,18 @@ def _carry_out(
     reporter: Reporter,
     keep_runs: bool,
 ) -> int:
-    """Train all, keeping a record as soon as a run is done; gives the number of failures."""
+    """Train all, and store a record as soon as a run is done; returns the number of failures."""
     failures = 0
     epochs = sum(job.configuration.epochs for job in jobs)
     with reporter.display(runs=len(jobs), epochs=epochs) as display:
-        # Another bench over the same records may have been faster with some.
+        # Another bench with the same records may have finished some by now.
         given = (job for job in jobs if not load.is_done(job.configuration))
         for event in train(given, load=load, stop=stop):
             display.show(event)
             folder = event.job.folder
             if event.kind == "finished":
                 load.store.add(event.value)
-                # A worker of a cluster without a shared file system has it on its own disk.
+                # Without a shared file system, a cluster's worker has it on its own disk.
                 if folder is not None and folder.is_dir() and not keep_runs:
                     remove_folder(folder)
             elif event.kind == "failed":
@@ -194,21 +194,21 @@ def _carry_out(
 
 
 class BenchData:
-    """Gives the examples of a configuration; each dataset is read once."""
+    """Loads the examples of a configuration; each dataset is read once."""
 
     def __init__(self, root: Path | None, store: RecordStore):
         self.root, self.store = root, store
 
     def __call__(self, configuration: Configuration) -> Examples:
-        """What a run learns from."""
-        with told():
+        """The examples of a run."""
+        with show_warnings():
             human = find_human_labels(configuration.data, self.root)
             return choose_examples(configuration, self.dataset(configuration.data), human=human)
 
     @functools.cache  # noqa: B019 (it lives as long as the command)
     def dataset(self, name: str) -> Dataset:
         """The dataset of that name."""
-        with told():
+        with show_warnings():
             return load_dataset(name, root=self.root)
 
     def mark(self, configuration: Configuration) -> str:
@@ -222,10 +222,10 @@ class BenchData:
         return fingerprint(self.dataset(name))
 
     def is_done(self, configuration: Configuration) -> bool:
-        """Whether there is a record of a run by now, in any precision.
+        """Whether a run has a record by now, in any precision.
 
-        A record of data of another size than the published ones only stands for those data, for
-        which they have to be read; any other stands for the cell.
+        A record of data of another size than the published ones counts only for the same data,
+        which have to be read to compare them.
         """
         record = self.store.find(replace(configuration, precision="auto"))
         if record is None or is_of_published_data(record):
@@ -233,5 +233,5 @@ class BenchData:
         try:
             now = self.mark(Configuration.recorded(record.configuration))
             return record.data.get("fingerprint") == now
-        except OSError:  # who wants to train will be told; who wants a list gets it
+        except OSError:  # the data are missing: training reports that, and a list does not need it
             return False

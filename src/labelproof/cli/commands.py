@@ -1,7 +1,7 @@
-"""The commands of the program, each loaded when it is asked for.
+"""The commands of the program, each imported on demand.
 
-Torch, scikit-learn and matplotlib take seconds to load, and no command needs them all: what the
-program can do, its version or a mistyped command are told without any of them.
+Torch, scikit-learn and matplotlib take seconds to import, and no command needs them all: the list
+of commands, the version and the error for a mistyped command need none of them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ NAMES = (
     *("demo", "fit", "train", "tune", "audit", "evaluate", "review", "predict", "export"),
     *("compare", "bench", "table", "figure", "losses", "data"),
 )
-"""The commands, in the order of the help: each is a function in the file of its name, or in that of
-another command."""
+"""The commands, in the order of the help: each is a function in the file of its name, or in that
+of another command."""
 
 _FILES = {
     "tune": "fit",
@@ -32,7 +32,7 @@ _FILES = {
 }
 
 _TRAINING = ("fit", "train", "tune", "audit")
-"""Those that end with the exit codes of a training."""
+"""Commands with the exit codes of training."""
 
 EXIT_CODES = (
     "Exit codes: 0 finished; 2 invalid argument or data; 3 training diverged: the loss is NaN; "
@@ -43,7 +43,7 @@ EXIT_CODES = (
 
 @cache
 def load_command(name: str) -> Any:
-    """A command, with all that it needs.
+    """Import a command.
 
     >>> load_command("losses").name
     'losses'
@@ -61,7 +61,7 @@ def load_command(name: str) -> Any:
 
 @cache
 def describe_command(name: str) -> str:
-    """What a command does, read off its file without loading it.
+    """The description of a command, read from its source without importing it.
 
     >>> describe_command("demo").splitlines()[0]
     'Train on digits with wrong labels, with and without sparse regularization.'
@@ -71,20 +71,20 @@ def describe_command(name: str) -> str:
 
 
 class _Commands(TyperGroup):
-    """Says what commands there are without loading them."""
+    """Lists the commands without importing them."""
 
     def __init__(self, **settings: Any):
         super().__init__(**settings)
         self.commands = {name: TyperCommand(name) for name in NAMES}
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """For a list of commands: one that knows its own description, and nothing else."""
+        """For the list of commands: a command with its description and nothing else."""
         return (
             TyperCommand(cmd_name, help=describe_command(cmd_name)) if cmd_name in NAMES else None
         )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is run, loaded."""
+        """Import the command that is run."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, load_command(name) if name in NAMES else command, rest
 
@@ -99,8 +99,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"labelproof {__version__}")
         raise typer.Exit
 

@@ -1,4 +1,4 @@
-"""What a command prints: lines, warnings, errors, and the exit code it ends with."""
+"""The output of commands: lines, warnings, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def warn(text: str) -> None:
 
 
 def show_page(page: Path, *, opened: bool) -> None:
-    """Open a page in the browser, where someone watches and that is wanted, or say where it is."""
+    """Print the path of a page, and open it in the browser if requested and on a terminal."""
     shown = opened and Console().is_terminal and webbrowser.open(page.resolve().as_uri())
     tell(f"{'Opened' if shown else 'Page:'} {page}")
 
@@ -46,8 +46,8 @@ def for_flags(message: str) -> str:
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Inside, warnings become lines on stderr, without their source code."""
+def show_warnings() -> Iterator[None]:
+    """A context in which warnings are printed on stderr, without their source code."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
@@ -58,12 +58,12 @@ def told() -> Iterator[None]:
 
 
 def terminal(console: Console | None = None) -> Reporter:
-    """Prints results and progress on stdout, and warnings of the data on stderr."""
-    return Reporter(console or Console(), aside=Console(stderr=True), reading=told)
+    """A reporter that prints results on stdout, and warnings about the data on stderr."""
+    return Reporter(console or Console(), aside=Console(stderr=True), reading=show_warnings)
 
 
 def carry_out(plan: Any, reporter: Reporter, *, dry_run: bool) -> None:
-    """Do what is planned, or say what it is."""
+    """Run a plan, or print it for a dry run."""
     if dry_run:
         plan.preview()
         return
@@ -73,7 +73,7 @@ def carry_out(plan: Any, reporter: Reporter, *, dry_run: bool) -> None:
 
 @contextmanager
 def ending(reporter: Reporter) -> Iterator[None]:
-    """Inside, training that is stopped, diverges or runs out of memory ends the program."""
+    """A context in which training that stops, diverges or runs out of memory sets the exit code."""
     from labelproof.training.metrics import DivergedError
     from labelproof.training.runner import DeviceMemoryError
     from labelproof.verbs.train import StoppedError

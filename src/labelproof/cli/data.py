@@ -14,7 +14,7 @@ from rich.progress import DownloadColumn, Progress, TaskID
 from rich.table import Table
 from rich.text import Text
 
-from labelproof.cli.console import show_page, tell, told
+from labelproof.cli.console import show_page, show_warnings, tell
 from labelproof.cli.options import takes
 from labelproof.data import (
     DATASETS,
@@ -50,7 +50,7 @@ def list_datasets(*, data_root: Path | None = None) -> None:
     MNIST's four files, gzipped or not.
     """
     folder = find_root(data_root)
-    # Lines rather than columns: what to type and where things lie must not be cut or folded.
+    # Lines rather than columns: commands and paths must not be cut or folded.
     tell(f"Datasets in {folder}\n")
     for dataset in DATASETS.values():
         channels, height, width = dataset.image_shape
@@ -59,7 +59,7 @@ def list_datasets(*, data_root: Path | None = None) -> None:
         size = f"{len(dataset.class_names)} classes, {counts} images, {height}x{width} {colour}"
         tell(f"{dataset.name:<14} {dataset.summary}")
         tell(f"{'':14} {size}")
-        tell(f"{'':14} {_whereabouts(dataset, folder)[1]}")
+        tell(f"{'':14} {_location(dataset, folder)[1]}")
     there = folder / "webvision"
     tell(f"{'webvision':<14} {there if there.is_dir() else WEBVISION}")
 
@@ -103,7 +103,7 @@ def verify(names: list[str] | None = None, *, data_root: Path | None = None) -> 
     folder = find_root(data_root)
     chosen = [known_dataset(name).name for name in names or []]
     good = True
-    for name in chosen or [name for name in DATASETS if _whereabouts(DATASETS[name], folder)[0]]:
+    for name in chosen or [name for name in DATASETS if _location(DATASETS[name], folder)[0]]:
         found = verify_dataset(name, root=folder)
         tell(_verdict(found))
         good = good and found.good
@@ -111,8 +111,8 @@ def verify(names: list[str] | None = None, *, data_root: Path | None = None) -> 
         raise typer.Exit(1)
 
 
-def _whereabouts(dataset: KnownDataset, root: Path) -> tuple[bool, str]:
-    """Whether a dataset is there, and where it is or how to get it."""
+def _location(dataset: KnownDataset, root: Path) -> tuple[bool, str]:
+    """Whether a dataset is present, and where it is or how to get it."""
     if not dataset.files:
         return True, "always there"
     found = find_dataset(dataset, root)
@@ -134,7 +134,7 @@ def _verdict(found: Verification) -> str:
 
 
 def _download(name: str, **options: Any) -> Verification:
-    """Download with a bar for each file; with a line for each where no one watches."""
+    """Download with a bar for each file, or a line for each without a terminal."""
     console, bars = Console(), dict[str, TaskID]()
 
     def show(file: str, done: int, total: int) -> None:
@@ -159,7 +159,7 @@ def _megabytes(size: int) -> str:
 
 
 SHOWN = 60
-"""Columns and classes of a table that are listed."""
+"""Number of columns and classes of a table that are listed."""
 
 
 @app.command()
@@ -192,7 +192,7 @@ def show(
         output: The page.
     """
     spec = parse_noise(noise)
-    with told():
+    with show_warnings():
         data = load_dataset(dataset, root=data_root, on_error=on_error, label=label)
         noisy = None
         if spec.kind != "none":
@@ -225,7 +225,7 @@ def show(
 
 
 def _show_table(data: Dataset) -> None:
-    """What there is to know about a table: rows, columns and classes."""
+    """Print the rows, columns and classes of a table."""
     columns = data.columns or Columns(())
     others = [f"{len(s):,} to {name}" for name, s in data.splits.items() if name != "train"]
     sizes = ", ".join([f"{count(len(data.train), 'row')} to train on", *others])
@@ -246,7 +246,7 @@ def _show_table(data: Dataset) -> None:
 
 
 def _list(names: Sequence[str], rows: Sequence[tuple[str | int, ...]]) -> None:
-    """Cells under each other; long tables are cut."""
+    """Print rows of cells in aligned columns; long tables are cut."""
     table = Table(*names, box=None, pad_edge=False, header_style="")
     for row in rows[:SHOWN]:
         table.add_row(*(Text(readable(str(cell)), overflow="fold") for cell in row))

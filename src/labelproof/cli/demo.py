@@ -1,4 +1,4 @@
-"""`labelproof demo`: see it work, with nothing to fetch."""
+"""`labelproof demo`: a demonstration that needs no download."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def _train_all(runs: Sequence[DemoRun], processes: int, console: Console) -> Non
         bar = bars.add_task("Training", total=len(runs))
         for number, (run, outcome) in enumerate(train_all(runs, processes=processes), start=1):
             failed = isinstance(outcome, DivergedError)
-            came = outcome if failed else f"{outcome.final_accuracy:.1f}%"
-            say(console, f"{number} of {len(runs)}  {run}  {came}")
+            result = outcome if failed else f"{outcome.final_accuracy:.1f}%"
+            say(console, f"{number} of {len(runs)}  {run}  {result}")
             bars.advance(bar)
 
 

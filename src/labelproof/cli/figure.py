@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from labelproof.cli.console import tell, told
+from labelproof.cli.console import show_warnings, tell
 from labelproof.cli.options import split_names, takes
 from labelproof.cli.table import choose_dataset
 from labelproof.data.load import load_dataset
@@ -50,13 +50,13 @@ def figure(
         labelproof figure accuracy --dataset mnist --output accuracy.svg
 
     Columns of accuracy are rates, or sym-0.4 and asym-0.4 for one kind of noise. Lines are means
-    over the seeds that are there, bands reach from the lowest to the highest. A panel without
-    records says so. A loss of your own is drawn like a table's:
+    over the available seeds; bands reach from the lowest to the highest. A panel without records
+    says so. You can draw a loss of your own:
 
         labelproof figure accuracy --dataset mnist --methods "CE gce(q=0.5)" --output mine.svg
 
-    tsne shows what networks see: the features before the last layer for the same test images,
-    brought to the plane. It needs weights, which 'labelproof bench' keeps when asked to:
+    tsne shows the features before the last layer of each network, for the same test images,
+    embedded in two dimensions. It needs weights, which 'labelproof bench' keeps with --keep-runs:
 
         labelproof bench symmetric --dataset mnist --methods "CE CE+SR" --keep-runs
 
@@ -65,15 +65,15 @@ def figure(
     Args:
         name: accuracy: accuracy of every method by epoch, a panel for each kind and rate of noise;
             sparse: sparse rate and accuracy by epoch, symmetric noise 0.8; memorisation: shares of
-            right and wrong labels that are fitted, CE against CE+SR; sweep-lambda, sweep-tau,
-            sweep-p: accuracy by epoch for different λ, τ or p, symmetric noise 0.6; tsne: what
-            networks see, from kept runs.
+            correct and wrong labels that are fitted, CE against CE+SR; sweep-lambda, sweep-tau,
+            sweep-p: accuracy by epoch for different λ, τ or p, symmetric noise 0.6; tsne: features
+            of networks, from kept runs.
         output: The file to write; its name ends in .svg, .png or .pdf.
         runs: For tsne: the folder of a run, or of runs; by default labelproof-runs.
         embeddings: For tsne: a file of embeddings such as records/embeddings/mnist.npz, instead of
             runs.
         noise: For tsne with --embeddings: one kind of noise, such as symmetric; by default all.
-        images: For tsne: how many test images are shown.
+        images: For tsne: the number of test images.
     """
     choose("figure", name, (*FIGURES, TSNE))
     if output.suffix.lower() not in SUFFIXES:
@@ -95,8 +95,8 @@ def figure(
         rows, taken = split_names(methods), split_names(columns)
         store = open_records(records)
         drawn = draw_figure(store, name, data, methods=rows, columns=taken)
-        if said := explain_left_out(store, dataset=data):
-            tell(said, aside=True)
+        if note := explain_left_out(store, dataset=data):
+            tell(note, aside=True)
     save_figure(drawn, output)
     tell(f"Wrote {output}", aside=True)
 
@@ -117,12 +117,12 @@ def _draw_features(
     known = tuple(dict.fromkeys(configuration.data for configuration in found.values()))
     data = choose_dataset("these runs", dataset, known)
     chosen = [path for path, configuration in found.items() if configuration.data == data]
-    with told():
+    with show_warnings():
         loaded = load_dataset(data, root=root)
     sample = sample_test_images(loaded, images)
     # Without noise first, plain losses above their regularised forms, as in the paper.
     chosen.sort(key=lambda path: ("+sr" in found[path].loss, found[path].noise != "none"))
-    with told():
+    with show_warnings():
         runs = [load_run(path, device) for path in chosen]
     embeddings = [embed(run, loaded, sample) for run in runs]
     title = f"Features of {len(sample):,} test images (t-SNE), {DATASETS.get(data, data)}"

@@ -1,4 +1,4 @@
-"""`labelproof losses`: what can be written where a loss is asked for."""
+"""`labelproof losses`: list the losses, or check one."""
 
 from __future__ import annotations
 

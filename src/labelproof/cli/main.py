@@ -1,4 +1,4 @@
-"""The program `labelproof`: where it begins, and how it ends."""
+"""The entry point of the program `labelproof`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from contextlib import contextmanager
 
 
 def run() -> None:
-    """Entry point: a mistake of the user's is one line and exit code 2, not a traceback.
+    """Entry point: an error of the user is one line and exit code 2, not a traceback.
 
-    Nor is Ctrl-C one, from here on: commands that can go on say so themselves, and else the
-    exit code is 130.
+    Ctrl-C gives no traceback either: the exit code is 130. Commands that can resume say so.
     """
     try:
         with loading():
-            # Here and not above: loading torch takes seconds, in which people change their minds.
+            # Not above: loading torch takes seconds, in which users may press Ctrl-C.
             from labelproof.cli.commands import NAMES, app, load_command
 
             if len(sys.argv) > 1 and sys.argv[1] in NAMES:
@@ -41,20 +40,20 @@ def run() -> None:
 
 @contextmanager
 def loading(words: str = "") -> Iterator[None]:
-    """Inside, modules are imported; a terminal shows the words until they are.
+    """A context for imports; a terminal shows `words` until they are done.
 
-    Torch takes seconds: without a word, people think that nothing happens. No garbage is looked for
-    among modules, now or ever, which is a second of the start. Ctrl-C ends it at once and without a
-    word, for nothing is begun yet; an exception in the middle of an import might be taken by some
-    library for a failure of its own.
+    Importing torch takes seconds, in which a blank terminal looks stuck. Garbage collection skips
+    the imported modules, now and later, which saves a second. Ctrl-C exits at once and silently,
+    since nothing has started yet; raised during an import, an exception might be caught by a
+    library as a failure of its own.
     """
     shown = words and sys.stdout.isatty()
     if shown:
         print(words, end="", flush=True)
     before = signal.getsignal(signal.SIGINT)
-    # Who ignores Ctrl-C, as a job in the background does, or has an answer to it, keeps that.
-    taken = before is signal.default_int_handler
-    if taken:
+    # Keep a handler that is not Python's default, such as that of a background job.
+    replaced = before is signal.default_int_handler
+    if replaced:
         signal.signal(signal.SIGINT, lambda number, _frame: os._exit(128 + number))
     gc.disable()
     try:
@@ -62,7 +61,7 @@ def loading(words: str = "") -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
-        if taken:
+        if replaced:
             signal.signal(signal.SIGINT, before)
         if shown:
             print("\r\x1b[2K", end="", flush=True)

@@ -1,7 +1,7 @@
 """Commands of plain functions: a parameter is an option, and its help is in the docstring's `Args`.
 
 A command that has a verb takes the verb's arguments as well, with the same defaults and help. They
-are read off the verb's file: to import it loads torch, and keeps who asks for help waiting.
+are read from the verb's source: importing it would load torch and delay `--help` by seconds.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _RARE = {
     *("image_memory", "human_labels", "data_root", "strict", "skip_unreadable", "compile"),
     *("checkpoint_seconds", "tensorboard", "prune", "assign"),
 }
-"""Options that the help has in a panel of their own."""
+"""Options that the help shows in a separate panel."""
 
 _FLAGS = {"all_classes": "all", "assign": "set", "identify": "id", "open_page": "open"}
-"""Options that are called otherwise than their parameters."""
+"""Options whose names differ from their parameters."""
 
 _LEAST = {
     0: (
@@ -43,12 +43,12 @@ _LEAST = {
     1: ("cpus_per_run", "samples", "timeout", "trials"),
     10: ("images",),
 }
-"""Numbers below which options are refused as they are typed."""
+"""The smallest values of options, checked while arguments are parsed."""
 
 _ENVIRONMENT = {"data_root": "LABELPROOF_DATA", "mirror": "LABELPROOF_MIRROR"}
 
 LOSS_FILES = "LABELPROOF_LOSSES"
-"""As `labelproof.losses.names` has it, which imports torch."""
+"""As in `labelproof.losses.names`, which imports torch."""
 
 _HELP = {
     "run": "The run's folder.",
@@ -71,13 +71,13 @@ _HELP = {
 def takes(
     verb: str = "", *, settings: Sequence[str] = (), without: Sequence[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a command of a function; what can be given by position is an argument, not an option.
+    """Make a command of a function; positional parameters become arguments, others options.
 
     Args:
         verb: The function of `labelproof.verbs` whose arguments the command takes as well, such as
             `run.evaluate`. The function gets them as `**given`.
-        settings: Fields of `Configuration` that it takes, too.
-        without: Arguments of the verb that it does not take.
+        settings: Fields of `Configuration` that the command takes, too.
+        without: Arguments of the verb that the command does not take.
     """
     file, _, name = (verb or "fit").partition(".")
     read = read_source(f"verbs/{file}.py", name or file)
@@ -97,7 +97,7 @@ def takes(
 
         @functools.wraps(function)
         def command(**given: Any) -> None:
-            _make_known(given.get("loss_file") or ())
+            _register_losses(given.get("loss_file") or ())
             if "strict" in given:
                 given["on_error"] = "raise" if given.pop("strict") else "skip"
             if "skip_unreadable" in given:
@@ -106,10 +106,10 @@ def takes(
 
         command.__doc__ = without_arguments(inspect.getdoc(function) or "")
         command.__annotations__ = {}
-        # Of another option the help speaks as it is typed.
-        words = {f"`{name}`": _flag(name) for name in parameters}
+        # The help names other options as they are typed.
+        flags = {f"`{name}`": _flag(name) for name in parameters}
         texts = {
-            name: re.sub("`.*?`", lambda word: words.get(word[0], word[0].strip("`")), text)
+            name: re.sub("`.*?`", lambda match: flags.get(match[0], match[0].strip("`")), text)
             for name, text in texts.items()
         }
         typed = [_as_option(each, texts) for each in parameters.values()]
@@ -141,7 +141,7 @@ def _parameters(node: Any) -> Iterator[Parameter]:
 
 
 def _fields(node: Any) -> Iterator[Parameter]:
-    """The fields of a dataclass, each of which may be left open."""
+    """The fields of a dataclass, each with the default `None`."""
     for field in node.body:
         if isinstance(field, ast.AnnAssign):
             name, kind = ast.unparse(field.target), _kind(ast.unparse(field.annotation))
@@ -149,7 +149,7 @@ def _fields(node: Any) -> Iterator[Parameter]:
 
 
 def _kind(annotation: str) -> Any:
-    """The type of an option by what its argument is annotated with.
+    """The type of an option, by the annotation of its argument.
 
     >>> _kind("str | os.PathLike[str] | None").__name__, _kind("float | None").__name__
     ('Path', 'float')
@@ -167,7 +167,7 @@ _ARGUMENT = re.compile(r"^ {4}(\w+): (.*(?:\n {8,}.*)*)", re.MULTILINE)
 
 
 def describe_arguments(text: str) -> dict[str, str]:
-    r"""The arguments that a docstring describes, without those for which it refers to another.
+    r"""The arguments that a docstring describes, without those that refer to `fit`.
 
     >>> describe_arguments("Train.\n\nArgs:\n    loss: Such as `ce`.\n    seed: See `fit`.\n")
     {'loss': 'Such as `ce`.'}
@@ -190,7 +190,7 @@ def _flag(name: str) -> str:
 def _as_option(parameter: Parameter, texts: Mapping[str, str]) -> Parameter:
     """A parameter as typer takes it."""
     name, default, kind = parameter.name, parameter.default, parameter.annotation
-    if name == "on_error":  # who goes on by default can be told not to, and the other way round
+    if name == "on_error":  # the flag switches to what is not the default
         name, default, kind = "strict" if default == "skip" else "skip_unreadable", False, bool
     if default is Parameter.empty:
         default = ...
@@ -211,15 +211,15 @@ def _as_option(parameter: Parameter, texts: Mapping[str, str]) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=taken, annotation=kind)
 
 
-def _make_known(files: Sequence[Path]) -> None:
-    """Name files of losses in the environment, where the workers of a command find them, too."""
+def _register_losses(files: Sequence[Path]) -> None:
+    """Name files of losses in the environment, where worker processes find them, too."""
     if files:
         before = [os.environ[LOSS_FILES]] if os.environ.get(LOSS_FILES) else []
         named = [str(file.expanduser().resolve()) for file in files]
         os.environ[LOSS_FILES] = os.pathsep.join([*named, *before])
         from labelproof.losses.names import known_losses
 
-        known_losses()  # a mistake in a file is told before anything is begun
+        known_losses()  # raises errors in a file before anything starts
 
 
 def parse_seeds(text: str) -> list[int]:
@@ -264,7 +264,7 @@ def split_names(text: str | None) -> list[str]:
 
 
 def output_file(written: str, *, example: str) -> Path:
-    """The path that `--output` names, or an error before anything is computed for it.
+    """The path that `--output` names, or an error before anything is computed.
 
     >>> output_file("exports/", example="model.onnx")
     Traceback (most recent call last):
@@ -290,7 +290,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def read_assignments(texts: Sequence[str]) -> dict[str, Any]:
-    """Settings that are written one by one; a value need not be in quotes.
+    """Read settings of the form NAME=VALUE; strings need no quotes.
 
     >>> read_assignments(["momentum=0.8", "optimizer=adamw", "nesterov=true"])
     {'momentum': 0.8, 'optimizer': 'adamw', 'nesterov': True}

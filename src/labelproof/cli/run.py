@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from labelproof.cli.console import tell, told, warn
+from labelproof.cli.console import show_warnings, tell, warn
 from labelproof.cli.options import output_file, takes
 from labelproof.data.images import OnError
 from labelproof.data.notices import few
@@ -27,7 +27,7 @@ from labelproof.verbs.predictions import predict_paths
 from labelproof.verbs.run import load_run
 
 _SHOWN = 40
-"""Names of features that are shown; tables may have thousands."""
+"""Number of feature names that are shown; tables may have thousands."""
 
 
 @takes("run.evaluate")
@@ -60,7 +60,7 @@ def evaluate(
         network: Name the run's own network, PACKAGE.MODULE:FACTORY, to allow its code to run.
     """
     choose("format", format, ("text", "json"))
-    with told():
+    with show_warnings():
         found = load_run(run, device, network=network).evaluate(**given)
     if format == "json":
         typer.echo(json.dumps(found.as_values(), indent=1, ensure_ascii=False))
@@ -140,7 +140,7 @@ def predict(
         unreadable.append(reason)
         warn(reason)
 
-    with told():
+    with show_warnings():
         tables = predict_paths(
             load_run(run, device, network=network),
             paths,
@@ -190,7 +190,7 @@ def export(
         network: Name the run's own network, PACKAGE.MODULE:FACTORY, to allow its code to run.
     """
     file = None if output is None else output_file(output, example="model.onnx")
-    with told():
+    with show_warnings():
         saved = load_run(run, network=network)
     path = saved.export(file, format=format)
     shape = ", ".join(str(size) for size in ("N", *saved.description.input_shape))
@@ -202,11 +202,11 @@ def export(
         more = "; all are in the file" if len(names) > _SHOWN else ""
         tell(f"Features of a row, in order: {few(names, shown=_SHOWN)}{more}")
     else:
-        tell(_describe_looking(looking(saved.description), saved.description.input_shape))
+        tell(_describe_resizing(looking(saved.description), saved.description.input_shape))
 
 
-def _describe_looking(how: Mapping[str, Any], shape: tuple[int, ...]) -> str:
-    """How to bring an image to the network's size: what else is fed is not what it knows."""
+def _describe_resizing(how: Mapping[str, Any], shape: tuple[int, ...]) -> str:
+    """How to bring images to the network's size as in training."""
     height, width = shape[1:]
     colours = "in grey" if how["colours"] == "L" else f"in {how['colours']}"
     filtered = how["interpolation"] + ", antialiased" * how["antialias"]

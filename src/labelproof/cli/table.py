@@ -44,19 +44,18 @@ def table(
 
         labelproof table symmetric --dataset cifar10 --output symmetric.tex
 
-    It is made of the records that 'labelproof bench' keeps, and of nothing else: the accuracy of
-    the last epoch, mean and standard deviation over the seeds that are there. A cell without
-    records shows a dash. Records of rehearsals, and of data that are not the published ones by
-    their size, are in no cell, and a line on the error stream counts them. A loss of your own has a
-    row once it was trained:
+    It uses only the records that 'labelproof bench' keeps: accuracy after the last epoch, mean and
+    standard deviation over the available seeds. A cell without records shows a dash. Records with
+    another number of epochs, or of data of another size than the published ones, are left out and
+    counted on stderr. A loss of your own gets a row once it is trained:
 
         labelproof bench symmetric --dataset mnist --methods 'gce(q=0.5)'
 
     Args:
         name: symmetric, asymmetric, comparison, imbalance, webvision, beyond, human, sweep-lambda,
             sweep-tau or sweep-p; or summary: which cells of all tables reproduce.
-        format: markdown, latex, html or csv; a summary has no latex. By default as --output is
-            called, else markdown.
+        format: markdown, latex, html or csv; a summary has no latex. By default the one that
+            --output ends in, else markdown.
         output: The file to write; by default stdout.
     """
     chosen = choose_format(format, output)
@@ -69,7 +68,7 @@ def table(
                 "summary: expected without --dataset, --methods and --columns, and --format one of "
                 f"{known}"
             )
-        text, said = SUMMARIES[chosen](compare_all(store)), explain_left_out(store)
+        text, note = SUMMARIES[chosen](compare_all(store)), explain_left_out(store)
     else:
         data = choose_dataset(f"table {name}", dataset, GRIDS[name].datasets)
         rows = split_names(methods)
@@ -77,9 +76,9 @@ def table(
             rows = [*choose_rows(name, data), *further_methods(store, name, data)]
         made = make_table(store, name, data, methods=rows, columns=split_names(columns))
         text = FORMATS[chosen](made)
-        said = explain_left_out(store, name, data)
-    if said:
-        tell(said, aside=True)
+        note = explain_left_out(store, name, data)
+    if note:
+        tell(note, aside=True)
     write_or_print(text, output)
 
 
@@ -118,7 +117,7 @@ def compare(folders: list[Path], *, format: str | None = None, output: Path | No
 
 
 def write_or_print(text: str, output: Path | None) -> None:
-    """Write a table to the file that was named, or print it."""
+    """Write a table to a file, or print it."""
     if output is None or str(output) == "-":
         typer.echo(text)
     else:
@@ -127,7 +126,7 @@ def write_or_print(text: str, output: Path | None) -> None:
 
 
 def choose_dataset(what: str, given: str | None, known: tuple[str, ...]) -> str:
-    """The dataset that is asked for, or the only one that there is.
+    """The requested dataset, or the only one.
 
     >>> choose_dataset("table sweep-tau", None, ("cifar10",))
     'cifar10'
@@ -144,7 +143,7 @@ def choose_dataset(what: str, given: str | None, known: tuple[str, ...]) -> str:
 def choose_format(
     format: str | None, output: Path | None, known: Collection[str] = tuple(FORMATS)
 ) -> str:
-    """The format that is asked for, or that a file's name asks for, or Markdown.
+    """The requested format, or the one of the file's suffix, or Markdown.
 
     >>> choose_format(None, Path("symmetric.tex"))
     'latex'

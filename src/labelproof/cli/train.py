@@ -1,4 +1,4 @@
-"""`labelproof train`: train a network on a dataset, with whatever noise and loss."""
+"""`labelproof train`: train a network on a dataset, with any noise and loss."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def train(
     """
     values = read_settings(config) if config is not None else {}
     values |= read_assignments(assign or ())
-    asked = {"data": data} | {name: given.pop(name) for name in _SETTINGS}
-    values |= {name: value for name, value in asked.items() if value is not None}
+    options = {"data": data} | {name: given.pop(name) for name in _SETTINGS}
+    values |= {name: value for name, value in options.items() if value is not None}
     reporter = terminal(Console(quiet=launched() and os.environ["RANK"] != "0"))
     request = Request(values.get("data"), progress=reporter, **given)
     configuration = choose_configuration(values, preset=preset, look=lambda: request.dataset)
@@ -92,7 +92,7 @@ def train(
 
 
 def write_scalars(folder: Path) -> Callback:
-    """Writes each epoch's metrics for TensorBoard."""
+    """A callback that writes the metrics of each epoch for TensorBoard."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -102,7 +102,7 @@ def write_scalars(folder: Path) -> Callback:
 
     def take(event: Event | str) -> None:
         if isinstance(event, Event) and event.kind == "started":
-            # What an earlier course wrote of this epoch and later ones is dropped.
+            # A resumed run replaces what was written about this epoch and later ones.
             writers.append(SummaryWriter(str(folder), purge_step=event.value))
         elif isinstance(event, Event) and event.kind == "epoch":
             for name, value in event.value.items():
