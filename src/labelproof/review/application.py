@@ -1,6 +1,6 @@
 """The web application of a review.
 
-It needs the extra `review`; what does not (decisions, their export) is in files of its own.
+It needs the extra `review`; decisions and their export do not, and are in other files.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from labelproof.report.typical import Typical
 from labelproof.review.decisions import Decisions, Review, export_csv
 
 _SIDE, _ZOOMED = 1024, 4096
-"""Pixels of a picture's longer side: a screen's height, quick to make; and to look closely."""
+"""Pixels of a picture's longer side: for the page, a screen's height; and zoomed in."""
 
 LARGEST = 1 << 20
-"""Bytes of a request's body."""
+"""Largest size of a request's body, in bytes."""
 
 
 def make_application(audit: Audit, samples: Samples, decisions: Decisions, token: str) -> Starlette:
@@ -48,9 +48,9 @@ def make_application(audit: Audit, samples: Samples, decisions: Decisions, token
         audit: The audit.
         samples: Renders its samples.
         decisions: Stores the decisions.
-        token: The first part of every path, without which nothing is answered.
+        token: The first part of every path; requests without it are refused.
     """
-    # Some systems have another idea of it, and a browser runs no script of another type.
+    # Some systems map .js to another type, and browsers run no script of that.
     mimetypes.add_type("text/javascript", ".js")
     pages = _Pages(audit, samples, decisions)
     routes = [
@@ -65,10 +65,10 @@ def make_application(audit: Audit, samples: Samples, decisions: Decisions, token
         Route("/reviewed.csv", pages.export),
         Mount("/", StaticFiles(packages=[("labelproof.review", "static")])),
     ]
-    nonsense = (TypeError, ValueError, KeyError, OverflowError, RecursionError)
+    invalid = (TypeError, ValueError, KeyError, OverflowError, RecursionError)
     handlers: dict[Any, Callable[[Request, Exception], Response]] = {
-        **dict.fromkeys(nonsense, partial(_refused, 400)),
-        OSError: partial(_refused, 503),
+        **dict.fromkeys(invalid, partial(_refuse, 400)),
+        OSError: partial(_refuse, 503),
     }
     guard = Middleware(BaseHTTPMiddleware, dispatch=partial(_guard, token))
     within_token = [Mount(f"/{token}", routes=routes)]
@@ -80,15 +80,15 @@ def _getting(answer: Callable[[Request], Any]) -> Callable[[Request], Response]:
 
 
 def _posting(answer: Callable[[dict[str, Any]], Any]) -> Callable[[Request], Awaitable[Response]]:
-    async def take(request: Request) -> Response:
-        asked = await _asked(request)
-        return _json(await run_in_threadpool(answer, asked))
+    async def respond(request: Request) -> Response:
+        body = await _read_body(request)
+        return _json(await run_in_threadpool(answer, body))
 
-    return take
+    return respond
 
 
 class _Pages:
-    """The answers. All run in threads, so that no one waits for a disk."""
+    """The handlers. All run in threads, so that a slow disk does not block the server."""
 
     def __init__(self, audit: Audit, samples: Samples, decisions: Decisions):
         self.audit = audit
@@ -112,16 +112,16 @@ class _Pages:
         }
 
     def queue(self, request: Request) -> dict[str, Any]:
-        asked = request.query_params
-        scope = asked.get("scope", "suspects")
+        query = request.query_params
+        scope = query.get("scope", "suspects")
         places = self.review.queue(
             scope=scope,
-            shown=asked.get("shown", "undecided"),
-            order=asked.get("order", "suspicious"),
-            given=_number(asked.get("given")),
-            suggested=_number(asked.get("suggested")),
+            shown=query.get("shown", "undecided"),
+            order=query.get("order", "suspicious"),
+            given=_number(query.get("given")),
+            suggested=_number(query.get("suggested")),
         ).tolist()
-        if text := asked.get("text", "").strip().lower():
+        if text := query.get("text", "").strip().lower():
             places = [place for place in places if text in self._texts[place]]
         return {"places": places, "pairs": self.review.pairs(scope)}
 
@@ -155,21 +155,21 @@ class _Pages:
             return PlainTextResponse(readable(str(error)), status_code=404)
         return Response(content, media_type=kind)
 
-    def decide(self, asked: dict[str, Any]) -> dict[str, Any]:
-        label = asked.get("label")
-        # All of it is read first: what is refused must not have been kept.
-        since = self._since(asked["since"])
+    def decide(self, body: dict[str, Any]) -> dict[str, Any]:
+        label = body.get("label")
+        # Everything is checked first: a refused request must not have been stored.
+        since = self._since(body["since"])
         label = None if label is None else whole("label", label)
-        self.review.decide(whole("place", asked["place"]), str(asked["choice"]), label)
+        self.review.decide(whole("place", body["place"]), str(body["choice"]), label)
         return self._state(since)
 
-    def accept(self, asked: dict[str, Any]) -> dict[str, Any]:
-        since = self._since(asked["since"])
-        pair = (whole(name, asked[name]) for name in ("given", "suggested"))
+    def accept(self, body: dict[str, Any]) -> dict[str, Any]:
+        since = self._since(body["since"])
+        pair = (whole(name, body[name]) for name in ("given", "suggested"))
         return {"accepted": self.review.accept_all(*pair), **self._state(since)}
 
-    def undo(self, asked: dict[str, Any]) -> dict[str, Any]:
-        since = self._since(asked["since"])
+    def undo(self, body: dict[str, Any]) -> dict[str, Any]:
+        since = self._since(body["since"])
         return {"place": self.review.undo(), **self._state(since)}
 
     def export(self, request: Request) -> Response:
@@ -189,7 +189,7 @@ class _Pages:
 
     @cached_property
     def _texts(self) -> list[str]:
-        """What is searched of each sample: its name, its labels, and the cells of a row."""
+        """The searchable text of each sample: its name, its labels, and the cells of a row."""
         audit, findings = self.audit, self.audit.findings
         labels = zip(findings.given.tolist(), findings.suggested.tolist(), strict=True)
         texts = [
@@ -206,7 +206,7 @@ class _Pages:
     def _cells(self, place: int) -> list[tuple[str, str, bool, str, str]] | None:
         """A row's cells: column, value, whether it is unusual, and what is typical of both classes.
 
-        `None` for what is not a row, or not there any more.
+        `None` if the sample is not a row, or is gone.
         """
         if self.samples.kind != "rows" or self.samples.audit.index[place] < 0:
             return None
@@ -225,7 +225,7 @@ class _Pages:
         return int(within("since", whole("since", given), 0, self.review.revision))
 
     def _state(self, since: int) -> dict[str, Any]:
-        """What has changed since a revision, so that all tabs come to show the same."""
+        """What has changed since a revision, so that all tabs show the same."""
         revision, changes = self.review.revision, self.review.changes(since)
         return {
             "revision": revision,
@@ -235,11 +235,11 @@ class _Pages:
 
 
 def _json(values: object) -> Response:
-    # Names of files may hold half characters, which UTF-8 cannot write and JSON's escapes can.
+    # File names may hold lone surrogates, which UTF-8 cannot encode and JSON can escape.
     return Response(json.dumps(values), media_type="application/json")
 
 
-async def _asked(request: Request) -> dict[str, Any]:
+async def _read_body(request: Request) -> dict[str, Any]:
     body = b""
     async for part in request.stream():
         body += part
@@ -255,7 +255,7 @@ def _number(text: str | None) -> int | None:
     return int(text) if text else None
 
 
-def _refused(status: int, request: Request, error: Exception) -> Response:
+def _refuse(status: int, request: Request, error: Exception) -> Response:
     return PlainTextResponse(readable(str(error))[:1000], status)
 
 
@@ -267,7 +267,7 @@ _HEADERS = {
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
-    # Of images too: they must not be in the browser's cache once the token is void.
+    # Images too: they must not stay in the browser's cache once the token is invalid.
     "cache-control": "no-store",
 }
 
@@ -283,13 +283,13 @@ async def _guard(
     because browsers send cookies to all ports of a host.
     """
     refusal = _refusal(request, token)
-    found = PlainTextResponse(refusal, 403) if refusal else await answer(request)
-    found.headers.update(_HEADERS)
-    return found
+    response = PlainTextResponse(refusal, 403) if refusal else await answer(request)
+    response.headers.update(_HEADERS)
+    return response
 
 
 def _refusal(request: Request, token: str) -> str:
-    """Why a request is not answered; nothing where it is."""
+    """Why a request is refused; empty if it is not."""
     port = request.scope["server"][1]
     hosts = [f"{name}:{port}" for name in ("127.0.0.1", "localhost")]
     if request.headers.get("host", "").lower() not in hosts:

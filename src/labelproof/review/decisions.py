@@ -1,4 +1,4 @@
-"""A review: decisions in an SQLite file, what stands of them, the queue, and the export."""
+"""A review: decisions in an SQLite file, the queue of samples, and the export."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from labelproof.data.notices import count, readable
 from labelproof.ranges import choose, within
 
 CHOICES = ("keep", "accept", "another", "unsure")
-"""Keep the label, accept the suggestion, give another class, or leave it open."""
+"""Keep the label, accept the suggestion, choose another class, or leave the sample out."""
 
 
 _VERSION = 2
 
-# A row that takes another back has that one's number in `undoes`; rows are only ever added. All but
-# the first of those taken at once have its number in `batch`. Names are text whose bytes need not
-# be UTF-8, since files may be called so.
+# Rows are only ever added; one that undoes another has the number of that in `undoes`. In a batch,
+# all rows but the first have the number of the first in `batch`. Names are text whose bytes need
+# not be UTF-8, since those of files need not be.
 _TABLE = """
 CREATE TABLE decisions (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -55,11 +55,11 @@ class Decision:
         number: Its place in the order of all decisions, from 1.
         time: UTC time in ISO 8601.
         sample: The sample's name.
-        given: The name of the class that it was labelled with at that time.
+        given: The name of its class at that time.
         choice: One of `keep`, `accept`, `another`, `unsure`; or `undo`.
-        label: The name of the class that it is to have; `None` where that is left open.
+        label: The name of its new class; `None` if that is left open.
         undoes: The number of the decision that this one undoes.
-        batch: The number of the first of the decisions that were taken at once with this one.
+        batch: The number of the first decision of its batch, unless it is that or has none.
     """
 
     number: int
@@ -79,11 +79,11 @@ class Decisions:
     in a new audit of the same data, unless the label has changed. Thread-safe.
 
     Args:
-        path: The file; made where it is not there.
+        path: The file; created if missing.
 
     Raises:
-        OSError: It cannot be read or written.
-        ValueError: It is something else, or of a later version.
+        OSError: The file cannot be read or written.
+        ValueError: The file holds something else, or decisions of another version.
 
     Example:
         >>> with Decisions(getfixture("tmp_path") / "review.sqlite") as decisions:
@@ -99,7 +99,7 @@ class Decisions:
 
     def __init__(self, path: Path):
         self.path = path
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         with self._explained():
             self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         try:
@@ -114,18 +114,18 @@ class Decisions:
 
         Args:
             sample: The sample's name.
-            given: Its label's class, by name.
+            given: The name of its class.
             choice: One of `CHOICES`.
-            label: The class it is to have; `None` for one that is left open.
+            label: The name of its new class; `None` if that is left open.
         """
         with self._writing():
             return self._add(sample, given, choice, label)
 
     def accept(self, samples: Iterable[tuple[str, str, str]]) -> None:
-        """Store acceptances of several suggestions, which `undo` takes back at once.
+        """Accept several suggestions as a batch, which `undo` undoes as a whole.
 
         Args:
-            samples: Of each the sample's name, the class it was given, and the one it is to have.
+            samples: For each, the sample's name, its given class and its new class.
         """
         first = None
         with self._writing():
@@ -136,10 +136,10 @@ class Decisions:
     def undo(self, among: Container[tuple[str, str]] | None = None) -> Decision | None:
         """Undo the last standing decision and return it; `None` if there is none.
 
-        All decisions that were taken at once with it are undone as well.
+        All decisions of its batch are undone as well.
 
         Args:
-            among: Samples and given labels; a last decision about another one stays.
+            among: Samples and given labels; if the last decision is about another one, it stays.
         """
         with self._writing():
             for last in self._read("SELECT * FROM standing ORDER BY number DESC LIMIT 1"):
@@ -151,25 +151,25 @@ class Decisions:
         return None
 
     def latest(self) -> dict[tuple[str, str], Decision]:
-        """The decision that stands for each sample and given label."""
-        with self._turn, self._explained():
+        """The standing decision about each sample and given label."""
+        with self._lock, self._explained():
             return {(one.sample, one.given): one for one in self._read("SELECT * FROM standing")}
 
     def history(self, since: int = 0) -> list[Decision]:
-        """All decisions and undos after that of a number, in order."""
-        with self._turn, self._explained():
+        """All decisions and undos after the number `since`, in order."""
+        with self._lock, self._explained():
             return self._read("SELECT * FROM decisions WHERE number > ? ORDER BY number", since)
 
     @property
     def revision(self) -> int:
         """The number of the last decision or undo; 0 before the first."""
-        with self._turn, self._explained():
+        with self._lock, self._explained():
             last = self._file.execute("SELECT MAX(number) FROM decisions").fetchone()[0]
             return last or 0
 
     def close(self) -> None:
-        """Let go of the file."""
-        with self._turn:
+        """Close the file."""
+        with self._lock:
             self._file.close()
 
     def __enter__(self) -> Decisions:
@@ -179,8 +179,8 @@ class Decisions:
         self.close()
 
     def _prepare(self) -> None:
-        # On the disk at every commit, the folder's entry included. A journal beside the file works
-        # on network drives and in folders that can only be read, where a write-ahead log does not.
+        # Every commit reaches the disk, the folder's entry included. A rollback journal works on
+        # network drives and in read-only folders, where a write-ahead log does not.
         self._file.execute("PRAGMA synchronous = EXTRA")
         version = self._file.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, _VERSION):
@@ -217,7 +217,7 @@ class Decisions:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        with self._turn, self._explained():
+        with self._lock, self._explained():
             self._file.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -245,7 +245,7 @@ def _stored(name: str | None) -> bytes | None:
 SCOPES = ("suspects", "everything")
 SHOWN = ("undecided", "decided", "all")
 ORDERS = ("suspicious", "plausible", "data")
-"""The most suspicious first, the least suspicious first, or as the data are."""
+"""The most suspicious first, the least suspicious first, or in the order of the data."""
 
 
 @dataclass(frozen=True)
@@ -272,13 +272,13 @@ class Review:
 
     Args:
         audit: What is reviewed.
-        decisions: Those that were taken before, and where new ones are kept. Nobody else may write
-            there meanwhile.
+        decisions: Earlier decisions, to which new ones are added. Nobody else may write there
+            meanwhile.
 
     Attributes:
-        decided: By place, the choice about a sample and the class it is to have; `None` where that
-            is left open.
-        stale: How many decisions do not apply to this audit's data any more.
+        decided: By place, a sample's index in the audit: the choice and the new class, which is
+            `None` if left open.
+        stale: Number of decisions that no longer apply to this audit's data.
     """
 
     def __init__(self, audit: Audit, decisions: Decisions):
@@ -288,7 +288,7 @@ class Review:
         # Sorted once: every answer counts suspects, and there may be a million samples.
         self._order = audit.findings.order
         self._suspects = audit.findings.suspects
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
         names = (audit.class_names[label] for label in audit.findings.given.tolist())
         keys = zip(audit.samples, names, strict=True)
         self._places = {key: place for place, key in enumerate(keys)}
@@ -300,7 +300,7 @@ class Review:
         return self.decisions.revision
 
     def _read(self) -> int:
-        """Take in what stands in the file; gives how many decisions do not apply here."""
+        """Read the standing decisions; returns how many of them do not apply here."""
         classes = {None: None} | {name: label for label, name in enumerate(self.audit.class_names)}
         latest = self.decisions.latest()
         applies = {
@@ -309,15 +309,15 @@ class Review:
         self.decided = {
             self._places[key]: (one.choice, classes[one.label]) for key, one in applies.items()
         }
-        # Where a sample's label changed and was decided about again, the earlier one is no news.
+        # If a sample's label changed and has a new decision, the earlier one does not count.
         known = {sample for sample, _ in applies}
         return sum(sample not in known for sample, _ in latest)
 
     def decide(self, place: int, choice: str, label: int | None = None) -> None:
-        """Keep a decision about a sample.
+        """Store a decision about a sample.
 
         Args:
-            place: Which of the audit's samples.
+            place: The sample's index in the audit.
             choice: One of `CHOICES`.
             label: The class, for `"another"`.
         """
@@ -327,29 +327,29 @@ class Review:
         if label is not None:
             within("label", label, 0, len(names) - 1)
         given, suggested = int(findings.given[place]), int(findings.suggested[place])
-        wanted = {"keep": given, "accept": suggested, "another": label}.get(choice)
+        new = {"keep": given, "accept": suggested, "another": label}.get(choice)
         if choose("choice", choice, CHOICES) != "unsure":
-            if wanted is None:
+            if new is None:
                 raise ValueError("label: expected the class for choice 'another', got none")
             # Choosing the suggested class from the list is accepting it, and the given one keeping.
-            choice = "keep" if wanted == given else "accept" if wanted == suggested else "another"
-        with self._turn:
-            label_name = None if wanted is None else names[wanted]
+            choice = "keep" if new == given else "accept" if new == suggested else "another"
+        with self._lock:
+            label_name = None if new is None else names[new]
             self.decisions.decide(audit.samples[place], names[given], choice, label_name)
-            self.decided[place] = choice, wanted
+            self.decided[place] = choice, new
 
     def accept_all(self, given: int, suggested: int) -> int:
-        """Accept the suggestion of all undecided suspects of one confusion; how many there were.
+        """Accept the suggestion of all undecided suspects of one confusion; returns their number.
 
         Args:
-            given: The class that they are labelled with.
-            suggested: The class that is suggested for them.
+            given: The class of their labels.
+            suggested: The suggested class.
         """
         audit, names = self.audit, self.audit.class_names
         within("given", given, 0, len(names) - 1)
         if within("suggested", suggested, 0, len(names) - 1) == given:
             raise ValueError(f"suggested: expected another class than the given one, got {given}")
-        with self._turn:
+        with self._lock:
             places: list[int] = self.queue(given=given, suggested=suggested).tolist()
             samples = (audit.samples[place] for place in places)
             self.decisions.accept((one, names[given], names[suggested]) for one in samples)
@@ -357,24 +357,24 @@ class Review:
         return len(places)
 
     def undo(self) -> int | None:
-        """Take the last decision back, or the last that were taken at once.
+        """Undo the last decision, or the last batch.
 
-        Returns its sample's place, or `None` where there is none to take.
+        Returns the place of its sample, or `None` if there is nothing to undo.
 
-        One about samples that are not in this audit stays: nobody would see what is undone.
+        A decision about samples that are not in this audit stays: nobody would see it undone.
         """
-        with self._turn:
+        with self._lock:
             undone = self.decisions.undo(among=self._places)
             self._read()
             return None if undone is None else self._places[undone.sample, undone.given]
 
     def changes(self, since: int) -> dict[int, tuple[str, int | None] | None]:
-        """By place, what was decided after a revision: choice and class, or `None` if taken back.
+        """By place, what was decided after a revision: choice and class, or `None` if undone.
 
         Args:
-            since: The revision; 0 for all that stands.
+            since: The revision; 0 for all changes.
         """
-        with self._turn:  # what is in the file is in `decided`, too
+        with self._lock:  # so that `decided` and the file agree
             keys = [(one.sample, one.given) for one in self.decisions.history(since)]
             places = [self._places[key] for key in keys if key in self._places]
             return {place: self.decided.get(place) for place in places}
@@ -403,11 +403,11 @@ class Review:
         """The places of the samples to look at, in order.
 
         Args:
-            scope: `"suspects"`, or `"everything"`: the others after them.
+            scope: `"suspects"`, or `"everything"`, with the others after them.
             shown: `"undecided"`, `"decided"` or `"all"`.
             order: One of `ORDERS`.
-            given: Only those of this label.
-            suggested: Only those for which this class is suggested.
+            given: Only samples with this label.
+            suggested: Only samples with this suggestion.
         """
         findings = self.audit.findings
         places = self._within(scope)
@@ -415,17 +415,17 @@ class Review:
             places = places[::-1]
         elif order == "data":
             places = np.sort(places)
-        wanted = np.ones(len(places), bool)
+        selected = np.ones(len(places), bool)
         if choose("shown", shown, SHOWN) != "all":
-            wanted &= self._are_decided(places) == (shown == "decided")
+            selected &= self._are_decided(places) == (shown == "decided")
         if given is not None:
-            wanted &= findings.given[places] == given
+            selected &= findings.given[places] == given
         if suggested is not None:
-            wanted &= findings.suggested[places] == suggested
-        return places[wanted]
+            selected &= findings.suggested[places] == suggested
+        return places[selected]
 
     def pairs(self, scope: str = "suspects") -> list[tuple[int, int, int]]:
-        """Which classes are taken for which: given, suggested and how many, the commonest first."""
+        """Confusions: given class, suggested class and count, the most frequent first."""
         places, findings = self._within(scope), self.audit.findings
         classes = findings.num_classes
         codes = findings.given[places] * classes + findings.suggested[places]
@@ -437,7 +437,7 @@ class Review:
         ]
 
     def stale_notice(self) -> str:
-        """What to say of decisions that do not apply any more; nothing where all do."""
+        """A notice about decisions that no longer apply; empty if all do."""
         number = count(self.stale, "earlier decision")
         why = "their samples are gone, or have another label or class by now"
         return f"{number} not applied: {why}" if self.stale else ""
@@ -462,7 +462,7 @@ def export_csv(audit: Audit, decisions: Decisions) -> str:
 
     Args:
         audit: The samples.
-        decisions: What was decided about them.
+        decisions: The decisions about them.
 
     Returns:
         CSV with the columns `sample`, `given`, `label` and `decision`.
@@ -483,9 +483,9 @@ def export_csv(audit: Audit, decisions: Decisions) -> str:
     given = audit.findings.given.tolist()
     for place, sample in enumerate(audit.samples):
         choice, label = review.decided.get(place, ("", given[place]))
-        wanted = "" if label is None else classes[label]
-        table.writerow([readable(sample), classes[given[place]], wanted, choice])
-    # Who was left out before stays out, though this audit has not seen it.
+        new = "" if label is None else classes[label]
+        table.writerow([readable(sample), classes[given[place]], new, choice])
+    # Samples that were left out before stay out, though this audit has not seen them.
     for sample in audit.left_out:
         table.writerow([readable(sample), "", "", "unsure"])
     return text.getvalue()

@@ -62,7 +62,7 @@ def serve(
 
 
 def make_server(audit: Audit, samples: Samples, decisions: Decisions, token: str) -> Any:
-    """The server of a review, which answers at `/TOKEN/` alone; see `serve`."""
+    """The server of a review, which answers only under `/TOKEN/`; see `serve`."""
     import uvicorn
 
     from labelproof.review.application import make_application
@@ -83,10 +83,10 @@ def make_server(audit: Audit, samples: Samples, decisions: Decisions, token: str
 
 
 def _listen(port: int) -> socket.socket:
-    """A socket that already takes connections, so that the address can be told and opened."""
+    """A socket that already accepts connections, so that the announced address can be opened."""
     try:
         listener = socket.create_server((HOST, port))
     except OSError as error:
         raise OSError(f"port: {port} cannot be used ({error.strerror}); 0 is a free one") from error
-    # Made anew it knows that it is TCP; or asyncio lets each answer wait 40 ms for more.
+    # A new object knows that it is TCP; otherwise asyncio delays each answer by 40 ms (Nagle).
     return socket.socket(fileno=listener.detach())
