@@ -32,7 +32,7 @@ def test_the_finding_says_how_many_of_how_many_and_how_sure() -> None:
     likely = "more likely wrong than right"
     for findings, rate, options, first, second in (
         (many, sure, {}, f"{hundred} are wrong: 10.0% (8.0% to 12.0%).", f"each is {likely}."),
-        (many, seen, {"seen": True}, f"{hundred} may be wrong: 10.0% (2", f"{flagged} another"),
+        (many, seen, {"seen": True}, f"{hundred} may be wrong: 10.0% (2", f"class for {flagged}."),
         (many, sure, {"agreed": 0.69}, f"{hundred} may be wrong: 10.0%", "but may be right."),
         (none, (0.02, 0, 0.05), {}, "About 2 of 100 labels are", f"No single label is {likely}."),
         (none, (0.001, 0, 0.03), {}, "No label looks wrong: by the", "0.1% (0.0% to 3.0%) of 100"),
@@ -108,7 +108,7 @@ def test_the_method_is_said_as_far_as_it_is_known() -> None:
         ("cross-validation", parts, "in 2 folds (cnn4, loss gce(q=0.7), 3 epochs).", "network"),
         ("run", {"network": "mlp"}, " was judged by the network of one run (mlp).", "network"),
         ("given", {}, "class probabilities that were made elsewhere.", "model"),
-        ("given", {"noise": "symmetric:0.2"}, "put on the data first (symmetric:0.2).", "model"),
+        ("given", {"noise": "symmetric:0.2"}, "to the labels first (symmetric:0.2).", "model"),
         ("given", {"noise": None}, "class probabilities that were made elsewhere.", "model"),
     ):
         judged = replace(audit, method={"predictions": predictions, **more})

@@ -50,7 +50,7 @@ def test_the_rate_comes_first_in_words_with_what_was_meant(tmp_path: Path) -> No
     wrong = int((noisy.noisy != digits.train.labels).sum())
     text = finding(digits, noisy)
     assert text.startswith(f"{100 * wrong / 1347:.1f}% of the training labels are wrong: {wrong} ")
-    assert "meant to make it 60.0%" in text
+    assert "intended rate was 60.0%" in text
     page = write_dataset_page(tmp_path / "page.html", digits, noisy).read_text(encoding="utf-8")
     assert page.index(text) < page.index("<h2>")
     written = replace(noisy, matrix=noisy.empirical_matrix)
@@ -99,8 +99,8 @@ def test_many_classes_get_a_picture_and_the_most_frequent_confusions(tmp_path: P
     noisy = noise_on(dataset)
     page = written(tmp_path, dataset, noisy, samples=30)
     assert page.alternatives[-2:] == [
-        "The noise matrix, meant, 100 by 100",
-        "The noise matrix, as it came out, 100 by 100",
+        "The noise matrix, intended, 100 by 100",
+        "The noise matrix, observed, 100 by 100",
     ]
     assert "10 of 100 classes, drawn at random." in page.text
     assert len(page.alternatives) == 30 + 2
@@ -112,7 +112,7 @@ def test_many_classes_get_a_picture_and_the_most_frequent_confusions(tmp_path: P
 
 def test_without_noise_the_labels_are_shown_as_they_came(tmp_path: Path) -> None:
     page = written(tmp_path, load_digits(), None, samples=20)
-    assert "1,347 training images with the labels they came with, 131 to 137 in each" in page.text
+    assert "1,347 training images with their given labels, 131 to 137 in each" in page.text
     assert "✗" not in page.text
     assert "matrix" not in page.text
     assert len(page.alternatives) == 20

@@ -58,7 +58,7 @@ def test_the_finding_says_by_how_much() -> None:
     assert "+22.0 to +25.0 points" in text
     assert [row.gain for row in rows(results)] == [None, 25.0, None, 22.0]
     assert finding(results[:1]) == "41% of the training labels are wrong."
-    assert "put on: +25.0 points" in finding(results[:2])
+    assert "by loss: +25.0 points" in finding(results[:2])
 
 
 def test_the_page_says_only_what_its_records_show(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def write_dataset_page(
     return write_page(
         Path(path),
         "dataset.html",
-        title=f"{dataset.name}: labels {'as they came' if noisy is None else 'with noise'}",
+        title=f"{dataset.name}: labels {'as given' if noisy is None else 'with noise'}",
         dataset=dataset,
         finding=finding(dataset, noisy),
         noisy=noisy is not None,
@@ -90,7 +90,7 @@ def finding(dataset: Dataset, noisy: NoisyLabels | None) -> str:
     >>> from labelproof.noise import corrupt, symmetric_matrix
     >>> digits = load_digits()
     >>> finding(digits, corrupt(digits.train.labels, symmetric_matrix(10, 0.6), seed=1))
-    '62.2% of the training labels are wrong: 838 of 1,347. The noise was meant to make it 60.0%.'
+    '62.2% of the training labels are wrong: 838 of 1,347. The intended rate was 60.0%.'
     """
     sizes = np.bincount(dataset.train.labels, minlength=dataset.num_classes)
     values = {"data": dataset, "noisy": noisy, "sizes": sizes, "meant": None}

@@ -1,4 +1,4 @@
-// The page's controls: pages of cards, one sample enlarged, pairs of classes, a file to save.
+// The controls of the page: pages of cards, an enlarged sample, pairs of classes, CSV export.
 
 const PAGE_SIZE = 60;
 const STRIP = 10;
@@ -16,7 +16,7 @@ function listCard(sample, position) {
   return make("li", {}, card);
 }
 
-// The first suspects, above all words.
+// The first suspects, above the text.
 function showStrip() {
   const samples = [...Array(Math.min(STRIP, data.suspects)).keys()];
   const open = (sample) => () => {
@@ -141,7 +141,7 @@ function choosePair(given, suggested) {
   find("controls").scrollIntoView({ block: "start" });
 }
 
-// A matrix that is a picture: the cell under the pointer is named below it.
+// A drawn matrix: the cell under the pointer is named below it.
 
 function listenToMatrix(grid) {
   const cells = grid.querySelector(".heat-cells");
@@ -177,14 +177,14 @@ function listenToMatrix(grid) {
   cells.addEventListener("click", (event) => {
     point(event);
     if (values === matrices.noise || at[0] === at[1] || !values[at[0]][at[1]]) return;
-    // A finger hides what it points at: first the names, and the samples at a second tap.
+    // A finger hides the cell: the first tap shows its names, the second its samples.
     if (event.pointerType === "touch") button.hidden = false;
     else choose();
   });
   button.addEventListener("click", choose);
 }
 
-// One stop of the Tab key for the whole matrix; arrow keys go to the next number that way.
+// The matrix is one stop of the Tab key; arrow keys move to the next number in their direction.
 function moveInMatrix(event) {
   const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
   const from = event.target.closest(".confusion .pair");
@@ -205,7 +205,7 @@ function moveInMatrix(event) {
   }
 }
 
-// A file of what is chosen
+// A CSV file of the filtered samples
 
 function save() {
   const address = URL.createObjectURL(new Blob([csvText()], { type: "text/csv" }));
@@ -249,7 +249,7 @@ function listen() {
   find("following").addEventListener("click", () => turnTo(state.page + 1));
   find("gallery").addEventListener("keydown", moveInGallery);
   find("enlarged").addEventListener("keydown", moveInDialog);
-  // The browser gives the focus back to the card that was opened first; it belongs to the last.
+  // The browser would return the focus to the card that was opened first, not last.
   find("enlarged").addEventListener("close", () => focusCard(enlarged));
   find("enlarged-previous").addEventListener("click", () => enlarge(enlarged - 1));
   find("enlarged-next").addEventListener("click", () => enlarge(enlarged + 1));
@@ -280,7 +280,7 @@ fillClasses(find("suggested"), data.suggested, hasSuggestion);
 if (data.given.some((_, sample) => !hasSuggestion(sample))) {
   find("suggested").append(make("option", { value: "none" }, "no other label"));
 }
-// A browser that comes back to the page may have kept what was chosen, but not what was shown.
+// A browser that returns to the page may restore the filters, but not the list.
 find("controls").reset();
 listen();
 update();

@@ -1,4 +1,4 @@
-// How a sample looks: on a card, and enlarged.
+// The look of a sample: on a card, and enlarged.
 
 const CARD_CELLS = 6;
 const BRIEF_CELLS = 3;
@@ -40,7 +40,7 @@ function valueOf(tag, value, unusual) {
   return make(tag, { className: names.filter(Boolean).join(" "), title: unusual ? UNUSUAL : "" }, value);
 }
 
-// As many columns as there is room for, in their order: unusual ones and text before others.
+// As many columns as fit, in table order; unusual ones and text are chosen first.
 function cellsOf([values, unusual], room) {
   const cells = make("span", { className: "look cells" });
   const weight = (column) => 2 * unusual.includes(column) + isProse(values[column]);
@@ -69,7 +69,7 @@ function labelLine(className, word, name) {
   return make("span", { className, title: name }, make("small", {}, word), ` ${name}`);
 }
 
-// The three likeliest classes, each with its probability as a bar.
+// The three most probable classes, each with its probability as a bar.
 function likelyOf(sample) {
   const list = make("span", { className: "likely" });
   (data.likeliest[sample] ?? []).forEach((label, rank) => {

@@ -1,4 +1,4 @@
-// The samples that are listed: what is said of each, which are chosen, and in which order.
+// The listed samples: their facts, filters and order.
 
 const find = (id) => document.getElementById(id);
 const data = JSON.parse(find("data").textContent);
@@ -7,7 +7,7 @@ const looks = JSON.parse(find("looks").textContent);
 const collator = new Intl.Collator(undefined, { numeric: true });
 const number = (value) => value.toLocaleString("en-US");
 
-// Characters that change the direction of the text after them, too.
+// Without characters that reverse the text after them.
 const classNames = data.classes.map((name) => name.replace(/[\u202a-\u202e\u2066-\u2069]/g, ""));
 
 // Suspects alone, unless there is none.
@@ -15,13 +15,13 @@ const defaults = { given: "", suggested: "", sort: "score", text: "", below: !da
 const state = { ...defaults, page: 0 };
 let shown = [];
 
-// What is said of a sample
+// Facts about a sample
 
 const isSuspect = (sample) => sample < data.suspects;
 const hasSuggestion = (sample) => data.suggested[sample] !== data.given[sample];
 const givenName = (sample) => classNames[data.given[sample]];
 const suggestedName = (sample) => classNames[data.suggested[sample]];
-// Nothing is certain: what rounds to 100% is said to be more than 99.9%.
+// Nothing is certain: what rounds to 100% is shown as more than 99.9%.
 const percent = (score) => (score > 0.999 ? "> 99.9%" : `${(100 * score).toFixed(1)}%`);
 
 function suggestionWords(sample) {
@@ -29,7 +29,7 @@ function suggestionWords(sample) {
   return isSuspect(sample) ? "no other label stands out" : "the same";
 }
 
-// Choosing and sorting
+// Filtering and sorting
 
 function once(compute) {
   let result;
@@ -86,7 +86,7 @@ function choose() {
   return state.sort === "score" ? chosen : chosen.sort(orders[state.sort]);
 }
 
-// A file of what is chosen
+// A CSV file of the filtered samples
 
 function csvCell(text) {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
