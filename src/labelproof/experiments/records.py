@@ -73,7 +73,7 @@ def read_record_file(path: Path) -> RunRecord:
                 kind = "percentages" if share else "numbers"
                 raise ValueError(f"curve: expected {configuration.epochs} {kind} for {metric}")
     except (ValueError, TypeError) as error:
-        # Only the first line: an error in a loss goes on with a drawing of its position.
+        # Only the first line: in the error of a loss, the others point at its position.
         message = str(error).splitlines()[0]
         raise ValueError(
             f"{path}: not a record of a run, or one of a newer labelproof ({message})"

@@ -201,7 +201,7 @@ class OutOfSample(NamedTuple):
     table: Floats
     """Probabilities of the given labels, calibrated, `(N, C)`."""
     temperature: float
-    """What calibrated them."""
+    """The temperature of that calibration."""
     loss: float
     """The mean log loss of the given labels."""
     agreement: float
