@@ -92,16 +92,16 @@ def audit_labels(probabilities: PredictionSource, given: ArrayLike, *, seed: int
         (60, {0})
     """
     matched = match_predictions(probabilities, given)
-    found = audit_logits(LogProbabilities(matched.probabilities), matched.labels, seed=seed)
-    _warn_of_low_agreement(found)
-    return found
+    findings = audit_logits(LogProbabilities(matched.probabilities), matched.labels, seed=seed)
+    _warn_of_low_agreement(findings)
+    return findings
 
 
-def _warn_of_low_agreement(found: Findings) -> None:
-    if len(found) >= FEWEST and not found.trusts(found.agreement.value):
+def _warn_of_low_agreement(findings: Findings) -> None:
+    if len(findings) >= FEWEST and not findings.trusts(findings.agreement.value):
         notice(
-            f"only {found.agreement.value:.0%} of the labels are predicted by the probabilities: "
-            "are columns or rows in another order? If not, very many labels are wrong, or the "
+            f"only {findings.agreement.value:.0%} of the labels are predicted by the probabilities"
+            ": are columns or rows in another order? If not, very many labels are wrong, or the "
             "model has learned too little to be trusted"
         )
 

@@ -264,12 +264,12 @@ def _match_columns(
             f"{what}: expected {len(names)} columns, one for each class ({few(list(names))}), got "
             f"{array.shape[1]}; name the class of each column with class_names (--class-names)"
         )
-    found = names.get_indexer(pd.Index(words, dtype=object))
-    if (found >= 0).all():
-        return array, found[codes], tuple(names)
+    columns = names.get_indexer(pd.Index(words, dtype=object))
+    if (columns >= 0).all():
+        return array, columns[codes], tuple(names)
     if given is not None and given.dtype.kind == "i":
         return array, given, tuple(names)  # indices of the classes that class_names lists
-    unknown = [word for word, index in zip(words, found, strict=True) if index < 0]
+    unknown = [word for word, index in zip(words, columns, strict=True) if index < 0]
     raise ValueError(f"labels: expected classes among {few(list(names))}, got {few(unknown)}")
 
 

@@ -112,14 +112,14 @@ class RayEngine:
             try:
                 while (more or tasks.running) and not (stop is not None and stop.wanted):
                     room = tasks.room()
-                    wanted = more and 0 < room > len(tasks.running) - SPARE
-                    if wanted:
+                    submits = more and 0 < room > len(tasks.running) - SPARE
+                    if submits:
                         # One by one: the next job may depend on the results so far.
                         job = next(waiting, None)
                         more = job is not None
                         if job is not None:
                             tasks.submit(job, load(job.configuration))
-                    yield from tasks.events(0.0 if wanted else 0.2)
+                    yield from tasks.events(0.0 if submits else 0.2)
                 yield from tasks.end()
             except (Exception, GeneratorExit) as error:
                 # Whatever failed, in one run or in the program, the other runs are saved.

@@ -139,7 +139,7 @@ def compare_runs(records: Iterable[RunRecord]) -> list[Compared]:
 def _measured(records: Iterable[RunRecord]) -> list[tuple[RunRecord, int, str]]:
     """The runs that can be compared, the version of their data, and what they were measured on."""
     marks: dict[str, list[str]] = {}
-    found, unmeasured = [], []
+    comparable, unmeasured = [], []
     for record in records:
         measured = [name for name, metric in _METRICS.items() if record.curve.get(metric)]
         if not measured:
@@ -150,17 +150,17 @@ def _measured(records: Iterable[RunRecord]) -> list[tuple[RunRecord, int, str]]:
         if mark and str(mark) not in known:
             known.append(str(mark))
         # Old records have no fingerprint of their data.
-        found.append((record, known.index(str(mark)) + 1 if mark else 1, measured[0]))
+        comparable.append((record, known.index(str(mark)) + 1 if mark else 1, measured[0]))
     if unmeasured:
         message = (
             f"{count(len(unmeasured), 'run')} left out, neither tested nor validated: "
             f"{few(unmeasured)}; train with a share to validate on (validation=0.1), or on data "
             "with a test part"
         )
-        if not found:
+        if not comparable:
             raise ValueError(message)
         notice(message)
-    return found
+    return comparable
 
 
 def _task(compared: Compared) -> tuple[str, ...]:

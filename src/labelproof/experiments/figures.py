@@ -219,19 +219,19 @@ def find_runs(folders: Sequence[Path]) -> dict[Path, Configuration]:
     Raises:
         FileNotFoundError: There is none.
     """
-    found = {
+    runs = {
         file.parent: Configuration.recorded(read_record_file(file).configuration)
         for folder in folders
         for file in find_record_files(folder)
         if file.name == RECORD
     }
-    if not found:
+    if not runs:
         listed = ", ".join(str(folder) for folder in folders)
         raise FileNotFoundError(
             f"runs: no finished run is kept in {listed}; 'labelproof bench ... --keep-runs' and "
             "'labelproof train' leave such folders"
         )
-    return found
+    return runs
 
 
 def sample_test_images(dataset: Dataset, images: int) -> NDArray[np.int64]:

@@ -127,11 +127,11 @@ class RecordStore:
         With precision `auto`, of several records of a seed the widest precision counts. Runs on
         other data under the name of published ones are left out.
         """
-        found: dict[int, RunRecord] = {}
+        records: dict[int, RunRecord] = {}
         for record in self._of(configuration):
             if is_of_published_data(record):
-                found.setdefault(record.configuration["seed"], record)
-        return [found[seed] for seed in sorted(found)]
+                records.setdefault(record.configuration["seed"], record)
+        return [records[seed] for seed in sorted(records)]
 
     def add(self, record: RunRecord) -> Path:
         """Write a record; it replaces one of the same configuration."""
@@ -157,11 +157,11 @@ class RecordStore:
             read = [(path, read_record_file(path)) for path in find_record_files(self.folder)]
             # What `add` wrote comes first, or a bench that trains again would never finish.
             read.sort(key=lambda each: each[0] != self._path(each[1]))
-            found: dict[str, dict[tuple[int, tuple[bool, int]], RunRecord]] = {}
+            grouped: dict[str, dict[tuple[int, tuple[bool, int]], RunRecord]] = {}
             for _, record in read:
-                same = found.setdefault(settings_key(record.configuration), {})
+                same = grouped.setdefault(settings_key(record.configuration), {})
                 same.setdefault((record.configuration["seed"], _rank(record)), record)
-            self._records = {key: sorted(same.values(), key=_rank) for key, same in found.items()}
+            self._records = {key: sorted(same.values(), key=_rank) for key, same in grouped.items()}
         return self._records
 
 

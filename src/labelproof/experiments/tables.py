@@ -203,13 +203,13 @@ def further_methods(store: RecordStore, table: str, dataset: str) -> list[str]:
         if record.configuration["data"] == dataset
         and settings_key(record.configuration) not in known
     )
-    found = []
+    further = []
     for loss in losses:
         with suppress(ValueError):  # a sweep takes only what it can sweep
             runs = [run.configuration for run in plan(table, dataset, methods=[loss])]
             new = [run for run in runs if settings_key(run.as_values()) not in known]
-            found += [loss] * any(store.seeds(run) for run in new)
-    return found
+            further += [loss] * any(store.seeds(run) for run in new)
+    return further
 
 
 def explain_left_out(store: RecordStore, table: str = "", dataset: str = "") -> str:

@@ -352,9 +352,9 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         if not self._tunes:
             return self.loss, setting
         # By held-out noisy labels; the weights of examples are not used.
-        found = tune(examples.dataset, setting, trials=DEFAULT_TRIALS, execution=execution)
-        if found.stopped:
+        search = tune(examples.dataset, setting, trials=DEFAULT_TRIALS, execution=execution)
+        if search.stopped:
             raise KeyboardInterrupt
-        if found.choice is None:
+        if search.choice is None:
             raise ValueError("loss: 'auto' found none whose training came to an end; name one")
-        return found.choice.loss, found.configuration
+        return search.choice.loss, search.configuration

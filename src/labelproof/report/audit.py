@@ -99,15 +99,15 @@ def _finding(path: Path, audit: Audit) -> dict[str, object]:
     script = Markup("\n".join(render_page(part) for part in _SCRIPTS))  # noqa: S704
     digest = hashlib.sha256(script.encode()).digest()
     caution = words.remark("caution", audit)
-    found = words.finding(audit.findings, seen=audit.seen, agreed=audit.agreement.value)
+    summary = words.finding(audit.findings, seen=audit.seen, agreed=audit.agreement.value)
     return {
         "audit": audit,
         "readable": readable,
         "remark": words.remark,
         "title": f"{readable(audit.name)}: which labels are wrong",
         # A caution comes first: if little was learned, the figures below are unreliable.
-        "finding": caution or found,
-        "doubtful": found if caution else "",
+        "finding": caution or summary,
+        "doubtful": summary if caution else "",
         "commands": words.commands(audit, path.parent),
         "script": script,
         "script_hash": f"sha256-{base64.b64encode(digest).decode('ascii')}",
@@ -245,7 +245,7 @@ def as_json(value: object) -> Markup:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     # Also line separators, which end a line in old JavaScript, and surrogates, which are not UTF-8.
     escaped = re.sub(
-        "[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text
+        "[<>&\u2028\u2029\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text
     )
     return Markup(escaped)  # noqa: S704
 
