@@ -126,8 +126,8 @@ _NEARLY_PLAIN = 0.15
 
 _LEAST_WEIGHT = 0.18
 """Least share of its weight that a label keeps while the network has learned class frequencies
-only. With q = 0.7 a class of 5% keeps 0.12, which is enough; one of 3% keeps 0.08, is never
-learned, and all its labels look wrong (`benchmarks/audit_rare.py`)."""
+only, with a margin: at q = 0.7 a class of 5% keeps 0.12 and is learned; one of 3% keeps 0.09, is
+never learned, and all its labels look wrong (`benchmarks/audit_rare.py`)."""
 
 
 def audit_loss(inputs: Inputs, labels: NDArray[np.int64] | None = None) -> str:

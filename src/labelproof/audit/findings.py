@@ -33,7 +33,7 @@ class Findings:
     """The outcome of an audit of `N` labels in `C` classes.
 
     Attributes:
-        given: The labels as they came, `(N)`, int64.
+        given: The given labels, `(N)`, int64.
         suggested: The label that each sample should probably have, `(N)`, int64: of a suspect the
             most probable other one, else the given one.
         score: The probability that the given label is wrong, `(N)`, float32 between 0 and 1.

@@ -91,7 +91,7 @@ def fit_noise_model(
 
     Args:
         logits: `(N, C)`; logarithms of probabilities are logits too.
-        given: The labels as they came, `(N)`, class indices.
+        given: The given labels, `(N)`, class indices.
         temperature: What logits are divided by; estimated by default.
         prior: Further pseudo-counts of the matrix, `(C, C)`; see `LeastSquares.prior`.
 
