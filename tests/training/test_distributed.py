@@ -18,8 +18,8 @@ from labelproof.training.execution import (
     choose_execution,
     count_batches,
     launched,
+    process_group,
     share_gradients,
-    taking_part,
 )
 from labelproof.training.provenance import describe
 from labelproof.training.trainer import make_networks
@@ -33,7 +33,7 @@ def train_in(runs: list[tuple[str, int]]) -> list[str]:
     configuration = small(network="mlp(hidden=16)", batch_size=16, epochs=2)
     examples = choose_examples(configuration, small_digits(131))
     told = []
-    with taking_part(choose_execution("cpu")) as execution:
+    with process_group(choose_execution("cpu")) as execution:
         for folder, stop_after in runs:
             with StopRequest() as stop:
                 for event in train_runs(
@@ -89,7 +89,7 @@ def test_two_processes_match_one_and_resume_together(
 def test_alone_nothing_is_joined_and_batch_norms_need_cuda() -> None:
     assert not launched()
     execution = choose_execution("cpu")
-    with taking_part(execution) as mine:
+    with process_group(execution) as mine:
         assert mine == execution
     with pytest.raises(ValueError, match="network"):
         share_gradients(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))

@@ -20,7 +20,7 @@ from labelproof.cli.options import output_file, takes
 from labelproof.data.images import OnError
 from labelproof.data.notices import few
 from labelproof.ranges import choose
-from labelproof.training.export import looking
+from labelproof.training.export import preprocessing
 from labelproof.training.files import write_text
 from labelproof.verbs.evaluation import Evaluation
 from labelproof.verbs.predictions import predict_paths
@@ -202,7 +202,7 @@ def export(
         more = "; all are in the file" if len(names) > _SHOWN else ""
         tell(f"Features of a row, in order: {few(names, shown=_SHOWN)}{more}")
     else:
-        tell(_describe_resizing(looking(saved.description), saved.description.input_shape))
+        tell(_describe_resizing(preprocessing(saved.description), saved.description.input_shape))
 
 
 def _describe_resizing(how: Mapping[str, Any], shape: tuple[int, ...]) -> str:

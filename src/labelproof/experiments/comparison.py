@@ -12,7 +12,7 @@ from typing import Any
 
 from labelproof.data.notices import count, few, notice
 from labelproof.experiments.records import find_record_files, read_record_file
-from labelproof.training.provenance import BEGUN_ON
+from labelproof.training.provenance import FINGERPRINT
 from labelproof.training.record import RECORD, RunRecord
 
 _FIRST = ("data", "data version", "noise", "imbalance", "algorithm", "loss")
@@ -80,7 +80,7 @@ def find_unfinished(*folders: str | os.PathLike[str]) -> list[Path]:
         Path(parent)
         for folder in folders
         for parent, _, files in sorted(os.walk(folder))
-        if BEGUN_ON in files and RECORD not in files
+        if FINGERPRINT in files and RECORD not in files
     ]
 
 

@@ -13,11 +13,11 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.published import DATASETS
 from labelproof.training.configuration import PRECISIONS, Configuration
 from labelproof.training.files import read_fields, read_json, write_text
-from labelproof.training.provenance import BEGUN_ON, MODEL
+from labelproof.training.provenance import FINGERPRINT, MODEL
 from labelproof.training.record import RECORD, RunRecord, sizes
 from labelproof.training.run_folder import METRICS
 
-_RUN_FILES = {BEGUN_ON, METRICS, MODEL}
+_RUN_FILES = {FINGERPRINT, METRICS, MODEL}
 
 
 def find_record_files(folder: Path) -> Iterator[Path]:

@@ -1,8 +1,8 @@
-"""How a step gets its batch: from resident data, by a position that moves on the device.
+"""The batches of a run, from data on the device.
 
 An epoch's order and draws are made on the host and copied once. A step then needs nothing from the
-host: it reads its rows at a counter, gathers and augments the images, and moves the counter on,
-which is what lets a whole step be one captured graph.
+host: it gathers and augments the images at a position, a counter on the device, and advances it. So
+a whole step can be captured as one graph.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from labelproof.training.execution import TYPES
 
 
 def generator_for(seed: int, purpose: str, epoch: int = 0) -> torch.Generator:
-    """A generator at the start of the stream for one purpose in one epoch.
+    """A generator on the CPU, seeded for one purpose in one epoch.
 
     >>> torch.rand(2, generator=generator_for(1, "order"))
     tensor([0.8866, 0.1006])
@@ -39,23 +39,23 @@ def generator_for(seed: int, purpose: str, epoch: int = 0) -> torch.Generator:
 
 
 class Share(NamedTuple):
-    """The part of a step's batch that this process works on."""
+    """The size of a process's share of a batch."""
 
     local: int
-    """Examples here."""
+    """Number of examples in this process."""
     whole: int
-    """Examples in all processes."""
+    """Number of examples in all processes."""
 
 
 class EpochPlan(NamedTuple):
-    """All that chance decides in one epoch, for one process."""
+    """The random choices of an epoch, for one process."""
 
     order: Tensor
-    """Which examples, in the order they come, `(n)`."""
+    """Indices of the examples, in order, `(n)`."""
     draws: Tensor
-    """What augments each of them, `(n, K)`."""
+    """Random numbers for the augmentation of each, `(n, K)`."""
     steps: list[Share]
-    """The sizes of the batches, which follow each other in `order`."""
+    """The sizes of the batches, consecutive in `order`."""
 
 
 def plan_epoch(
@@ -66,10 +66,10 @@ def plan_epoch(
     rank: int = 0,
     world_size: int = 1,
 ) -> EpochPlan:
-    """Shuffle the examples, draw their augmentation, and deal the batches to the processes.
+    """Shuffle the examples, draw their augmentation, and split the batches among processes.
 
-    The last batch is as small as it comes out, as in the paper; of a single example it is left out,
-    since a batch norm cannot learn from one.
+    The last batch may be smaller, as in the paper. A last batch with a single example, for which
+    batch norm fails, or with fewer examples than processes is dropped.
 
     >>> plan = plan_epoch(np.arange(10), 0, Configuration("digits", batch_size=4))
     >>> plan.order
@@ -98,44 +98,44 @@ class Fetched(NamedTuple):
     """A step's examples on the device."""
 
     inputs: Tensor
-    """Ready for a network, `(B, ...)`."""
+    """Inputs of a network, `(B, ...)`."""
     indices: Tensor
-    """Which examples, `(B)`."""
+    """Indices of the examples, `(B)`."""
     target: Tensor
-    """The labels they are given, `(B)`."""
+    """The given labels, `(B)`."""
     clean: Tensor
-    """Their true labels, `(B)`; the given ones if they are unknown."""
+    """The true labels, `(B)`; the given ones if unknown."""
     weight: Tensor | None = None
-    """How much each counts, `(B)`, or `None` where all count alike."""
+    """The weight of each example, `(B)`, or `None` for equal weights."""
 
 
 class Feed(ABC):
-    """Gives a step its batch.
+    """The batches of a run.
 
     Args:
-        inputs: Where the inputs are.
+        inputs: The inputs.
         examples: Their labels and weights.
-        configuration: The augmentation and the precision, which is not `auto`.
+        configuration: Its augmentation and precision are used; the precision is not `auto`.
     """
 
     def __init__(self, inputs: DeviceInputs, examples: Examples, configuration: Configuration):
-        def bring(array: NDArray[Any]) -> Tensor:
+        def to_device(array: NDArray[Any]) -> Tensor:
             return torch.from_numpy(array).to(inputs.device)
 
         self.augmentation = parse_augmentation(configuration.augmentation)
         self.dtype = TYPES[configuration.precision]
         self.mean, self.std = inputs.mean, inputs.std
-        self.given = bring(examples.given)
-        self.clean = self.given if examples.clean is None else bring(examples.clean)
-        self.weight = None if examples.weight is None else bring(examples.weight)
+        self.given = to_device(examples.given)
+        self.clean = self.given if examples.clean is None else to_device(examples.clean)
+        self.weight = None if examples.weight is None else to_device(examples.weight)
 
     @abstractmethod
     def load(self, plan: EpochPlan, *, start: int = 0) -> None:
-        """Take over an epoch's plan, with the first `start` steps behind it."""
+        """Load an epoch's plan, from step `start` on."""
 
     @abstractmethod
     def fetch(self, size: int) -> Fetched:
-        """On the device: the next `size` examples."""
+        """The next `size` examples, on the device."""
 
     def augment(self, images: Tensor, index: Tensor | None, draws: Tensor) -> Tensor:
         """See `gather_images`."""
@@ -150,31 +150,31 @@ class Feed(ABC):
         )
 
     def with_labels(self, inputs: Tensor, indices: Tensor) -> Fetched:
-        """Inputs with what is known about them."""
+        """Inputs with their labels and weights."""
         target = self.given[indices]
-        # On a CPU the second look costs as much as the first.
+        # On a CPU a second lookup costs as much as the first.
         clean = target if self.clean is self.given else self.clean[indices]
         weight = None if self.weight is None else self.weight[indices]
         return Fetched(inputs, indices, target, clean, weight)
 
     def stage(self) -> None:  # noqa: B027 (resident inputs are there already)
-        """On the host, before a step: bring to the device what is not there yet."""
+        """Called on the host before a step, to copy its batch to the device."""
 
     @property
     def state(self) -> dict[str, Tensor]:
-        """Tensors that a step changes."""
+        """The tensors that a step changes, by name."""
         return {}
 
 
 CHUNK = 500
-"""Inputs at a time in evaluation: enough to keep a GPU busy, few enough to need little memory."""
+"""Batch size of evaluation: large enough to keep a GPU busy, small enough to need little memory."""
 
 
 class DeviceInputs(ABC):
-    """A dataset's images, or the rows of a table, as a device gets at them."""
+    """A dataset's images, or the rows of a table, for a device."""
 
     resident: ClassVar[bool]
-    """Whether all of them lie on the device, so that no step waits for the host."""
+    """Whether all of them are on the device, so that no step waits for the host."""
 
     def __init__(self, dataset: Dataset, device: torch.device):
         self.dataset = dataset
@@ -193,26 +193,26 @@ class DeviceInputs(ABC):
 
     @abstractmethod
     def feed(self, examples: Examples, configuration: Configuration) -> Feed:
-        """Gives a run its batches."""
+        """The batches of a run."""
 
     def close(self) -> None:  # noqa: B027 (most have nothing to do)
         """Stop the processes that decode images."""
 
 
 class ResidentInputs(DeviceInputs):
-    """A dataset's images or rows that all lie on a device, shared by all runs there.
+    """A dataset's images or rows, all of them on the device and shared by its runs.
 
-    Images are augmented and normalised batch by batch; rows are standardised once for all.
+    Images are augmented and normalised batch by batch; rows are standardised once.
     """
 
     resident = True
 
     def __init__(self, dataset: Dataset, device: torch.device):
         super().__init__(dataset, device)
-        self.train = self._bring("train")
-        self.test = self._bring("test") if "test" in dataset.splits else self.train[:0]
+        self.train = self._to_device("train")
+        self.test = self._to_device("test") if "test" in dataset.splits else self.train[:0]
 
-    def _bring(self, split: str) -> Tensor:
+    def _to_device(self, split: str) -> Tensor:
         array = self.dataset.splits[split].array
         if self.dataset.tabular:
             rows = standardize(array, mean=self.dataset.mean, std=self.dataset.std)
@@ -228,12 +228,12 @@ class ResidentInputs(DeviceInputs):
             yield inputs
 
     def feed(self, examples: Examples, configuration: Configuration) -> Feed:
-        """Gives a run its batches."""
+        """The batches of a run."""
         return ResidentFeed(self, examples, configuration)
 
 
 class ResidentFeed(Feed):
-    """Batches out of inputs that lie on the device."""
+    """Batches of inputs that are on the device."""
 
     def __init__(self, inputs: ResidentInputs, examples: Examples, configuration: Configuration):
         super().__init__(inputs, examples, configuration)
@@ -248,11 +248,11 @@ class ResidentFeed(Feed):
         self.position = torch.zeros((), dtype=torch.int64, device=device)
 
     def load(self, plan: EpochPlan, *, start: int = 0) -> None:
-        """Take over an epoch's plan, with the first `start` steps behind it."""
-        for mine, planned in ((self.order, plan.order), (self.draws, plan.draws)):
-            # Pinned, so that the copy waits in the run's stream and not the host for it.
-            source = planned.pin_memory() if mine.is_cuda else planned
-            mine[: len(planned)].copy_(source, non_blocking=True)
+        """Load an epoch's plan, from step `start` on."""
+        for buffer, planned in ((self.order, plan.order), (self.draws, plan.draws)):
+            # Pinned, so that the copy is asynchronous in the run's stream.
+            source = planned.pin_memory() if buffer.is_cuda else planned
+            buffer[: len(planned)].copy_(source, non_blocking=True)
         self.position.fill_(sum(share.local for share in plan.steps[:start]))
 
     def fetch(self, size: int) -> Fetched:
@@ -268,7 +268,7 @@ class ResidentFeed(Feed):
 
     @property
     def state(self) -> dict[str, Tensor]:
-        """The position; the rest is planned anew."""
+        """The position; `load` restores the rest."""
         return {"position": self.position}
 
 
@@ -278,14 +278,14 @@ _CHUNK = 1 << 16
 def standardize(
     rows: NDArray[np.generic], *, mean: Sequence[float], std: Sequence[float]
 ) -> Tensor:
-    """Rows as a network takes them: each feature with mean 0 and deviation 1 in training.
+    """Standardise rows: each feature has mean 0 and standard deviation 1 in training.
 
     >>> standardize(np.array([[3.0, 5.0]], dtype=np.float32), mean=[1, 5], std=[2, 1])
     tensor([[1., 0.]])
     """
     standard = torch.empty(rows.shape, dtype=torch.float32)
     for start in range(0, len(rows), _CHUNK):
-        # In float64: the year's day of a date or a price in cents is lost beside its mean in less.
+        # In float64: float32 would lose the day of a date or the cents of a price beside its mean.
         wide = (rows[start : start + _CHUNK].astype(np.float64) - mean) / std
         standard[start : start + _CHUNK] = torch.from_numpy(wide)
     return standard

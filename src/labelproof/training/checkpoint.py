@@ -1,4 +1,4 @@
-"""Checkpoints: everything that a run needs to resume.
+"""Checkpoints, from which a run resumes.
 
 A checkpoint is one safetensors file. Its tensors are named `weights.NAME` (the network) and
 `state.NAME` (the rest); its metadata holds the plain values as JSON and a checksum of everything.
@@ -29,16 +29,16 @@ _WEIGHTS, _STATE = "weights.", "state."
 
 
 class LaterFormatError(RuntimeError):
-    """A checkpoint was written by another version of this package."""
+    """The checkpoint was written by another version of this package."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A run at one moment.
+    """The state of a run.
 
     Attributes:
-        weights: The network's tensors by name, as `state_dict` gives them.
-        state: Every other tensor by name: the optimizer's moments, averages, random states.
+        weights: The `state_dict` of the network that is evaluated.
+        state: All other tensors by name: moments of the optimizer, tallies, random states.
         values: The rest as plain JSON values: epoch, step, configuration, metrics so far.
     """
 
@@ -48,65 +48,68 @@ class Checkpoint:
 
 
 def save_checkpoint(folder: Path, name: str, checkpoint: Checkpoint, *, keep: int = 2) -> Path:
-    """Write a checkpoint whole or not at all, then remove all but the newest.
+    """Write a checkpoint atomically, then remove all but the newest.
 
-    The one that is written counts as the newest. Those whose names sort after it belong to a course
-    of the run that was abandoned, and are removed. If writing fails, the earlier ones stay.
+    The new checkpoint counts as the newest. Those whose names sort after it belong to an abandoned
+    course of the run and are removed. If writing fails, the earlier ones stay.
 
     Args:
-        folder: Where the checkpoints of one run are, in a folder that exists; nothing else should
-            write there, which `owning` ensures.
-        name: Names sort by age, as `00012-000391` does.
-        checkpoint: What to write; tensors may be on any device and in any memory format.
-        keep: How many checkpoints to leave, this one included.
+        folder: The folder of a run's checkpoints; its parent must exist. No other process may write
+            there, which `owning` ensures.
+        name: Names sort by age, such as `00012-0000391`.
+        checkpoint: Tensors may be on any device and in any memory format.
+        keep: Number of checkpoints to keep, this one included.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     content = _to_bytes(checkpoint)
     path = folder / f"{name}{_SUFFIX}"
-    # Not its parents: a run whose folder was removed must not bring it back.
+    # Without parents: a run whose folder was removed must not create it again.
     folder.mkdir(exist_ok=True)
     clear_litter(folder)
     write_bytes(path, content, make_parents=False)
-    found = _checkpoints(folder)
-    earlier = sorted((other for other in found if other < name), reverse=True)
-    for other in found.keys() - {name, *earlier[: keep - 1]}:
-        # One that cannot be removed now, such as while it is read on Windows, is tried next time.
+    present = _checkpoints(folder)
+    earlier = sorted((other for other in present if other < name), reverse=True)
+    for other in present.keys() - {name, *earlier[: keep - 1]}:
+        # If it cannot be removed, such as while it is read on Windows, the next call tries again.
         with suppress(OSError):
-            found[other].unlink()
+            present[other].unlink()
     return path
 
 
 def newest_whole(folder: Path) -> tuple[str, Checkpoint | None, list[str]]:
-    """The newest whole checkpoint on the CPU, its name, and what is wrong with those after it.
+    """Load the newest checkpoint that is not corrupted, on the CPU.
 
     Returns:
-        An empty name and `None` if no checkpoint is whole.
+        Its name, the checkpoint, and a message for each newer one that is corrupted; an empty name
+        and `None` if there is none.
 
     Raises:
         LaterFormatError: The checkpoint is of another version of labelproof. It is not skipped,
-            because the run that starts instead would remove it.
+            because the run that would start instead would remove it.
     """
     problems: list[str] = []
     for name, path in sorted(_checkpoints(folder).items(), reverse=True):
         try:
             return name, _read(path), problems
-        except FileNotFoundError:  # the run continues and has removed it: look again
+        except FileNotFoundError:  # a running process has removed it: look again
             return newest_whole(folder)
         except ValueError as error:
             problems.append(f"{path}: {error}")
     return "", None, problems
 
 
-def refuse_misfit(found: Mapping[str, Tensor], mine: Mapping[str, Tensor], network: str) -> None:
-    """Refuse tensors of a checkpoint that are not those of the run, by name and shape.
+def refuse_misfit(
+    saved: Mapping[str, Tensor], expected: Mapping[str, Tensor], network: str
+) -> None:
+    """Refuse a checkpoint whose tensors differ from the run's in name or shape.
 
     Raises:
-        ValueError: One is missing, too many, or of another shape.
+        ValueError: A tensor is missing, unexpected or of another shape.
     """
-    for name in [*mine, *found]:
-        there, here = (each[name].shape if name in each else None for each in (found, mine))
+    for name in [*expected, *saved]:
+        there, here = (each[name].shape if name in each else None for each in (saved, expected))
         if there != here:
             raise ValueError(
                 f"checkpoint: {name} does not fit {network}, which has changed since, or was on "
@@ -115,7 +118,7 @@ def refuse_misfit(found: Mapping[str, Tensor], mine: Mapping[str, Tensor], netwo
 
 
 def _checkpoints(folder: Path) -> dict[str, Path]:
-    """The checkpoints of a folder, by name; whatever else lies there is not ours."""
+    """The checkpoints of a folder, by name; other files are ignored."""
     return {
         path.name.removesuffix(_SUFFIX): path
         for path in folder.glob(f"*{_SUFFIX}")
@@ -124,8 +127,8 @@ def _checkpoints(folder: Path) -> dict[str, Path]:
 
 
 def _to_bytes(checkpoint: Checkpoint) -> bytes:
-    """In memory, because safetensors' own writer hides the system's error."""
-    # Cloned, because the format has no shared memory.
+    """Serialised in memory, because safetensors' own writer hides the system's error."""
+    # Cloned, because the format does not support shared memory.
     packed = {
         prefix + name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
         for prefix, named in ((_WEIGHTS, checkpoint.weights), (_STATE, checkpoint.state))
@@ -137,8 +140,8 @@ def _to_bytes(checkpoint: Checkpoint) -> bytes:
 
 
 def _read(path: Path) -> Checkpoint:
-    """A checkpoint, or a `ValueError` that says what is wrong with it."""
-    # From memory, not mapped from the file: the file may be removed while the tensors live.
+    """Load a checkpoint; raises a `ValueError` if it is corrupted."""
+    # Not memory-mapped: the file may be removed while the tensors are in use.
     content = path.read_bytes()
     try:
         tensors = load(content)

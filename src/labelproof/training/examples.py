@@ -21,11 +21,11 @@ class Examples:
 
     Attributes:
         dataset: Images and clean labels.
-        used: Indices of the training examples that are used, `(n)`, rising.
+        used: Indices of the training examples that are used, `(n)`, ascending.
         given: The labels to train on, `(N)`; those of unused examples are the dataset's own.
         clean: The true labels, `(N)`, or `None` if unknown.
         noise_rate: The share of wrong labels among those used, if known.
-        held: Indices of the held-out training examples, rising.
+        held: Indices of the held-out training examples, ascending.
         weight: The weight of each training example, `(N)`, or `None` for equal weights.
     """
 
@@ -62,7 +62,7 @@ def choose_examples(
     noise = parse_noise(configuration.noise)
     given = labels.copy()
     if noise.kind != "none":
-        # Human labels come one for each example of the whole set.
+        # A file of human labels has one for each example of the whole set.
         noised = slice(None) if noise.kind == "human" else used
         given[noised] = noise.apply(
             labels[noised],
@@ -83,17 +83,18 @@ def choose_examples(
                 f"validation: {configuration.validation:g} of {len(used)} training examples leaves "
                 "none to validate on; hold out a larger share, or add examples"
             )
-    wrong = int(np.count_nonzero(given[used] != labels[used])) / max(len(used), 1)
+    noise_rate = int(np.count_nonzero(given[used] != labels[used])) / max(len(used), 1)
     weight = None
     if configuration.class_weight == "balanced":
         weight = balanced_weights(given, used, num_classes=dataset.num_classes)
-    return Examples(dataset, used, given, labels if dataset.clean else None, wrong, held, weight)
+    clean = labels if dataset.clean else None
+    return Examples(dataset, used, given, clean, noise_rate, held, weight)
 
 
 def balanced_weights(
     labels: NDArray[np.int64], used: NDArray[np.int64], *, num_classes: int
 ) -> NDArray[np.float32]:
-    """Weights with a mean of 1 that make every class of the given labels count the same."""
+    """Weights of mean 1 that give every class of the given labels the same total weight."""
     counts = np.bincount(labels[used], minlength=num_classes)
-    each = len(used) / (np.count_nonzero(counts) * np.maximum(counts, 1))
-    return each[labels].astype(np.float32)
+    by_class = len(used) / (np.count_nonzero(counts) * np.maximum(counts, 1))
+    return by_class[labels].astype(np.float32)

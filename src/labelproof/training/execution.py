@@ -1,7 +1,6 @@
-"""How a run is executed: its device, its precision, how it is asked to stop, and processes.
+"""How a run is executed: its device, precision, stop requests and processes.
 
-Over several processes each has its share of every batch; torch's DistributedDataParallel does the
-work.
+Each of several processes has a share of every batch, by torch's DistributedDataParallel.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from torch.nn.parallel import DistributedDataParallel
 from labelproof.ranges import whole
 
 TYPES = {"float32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-"""What the names stand for."""
+"""Torch's type for each precision."""
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
-    """What `auto` means on a device."""
+    """The precision, with `auto` resolved for a device."""
     if precision != "auto":
         return precision
     return "bf16" if device.type == "cuda" else "float32"
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[Any]:
-    """The context a network runs in."""
+    """The autocast context for a network; none for float32."""
     if precision == "float32":
         return nullcontext()
-    # Without the cache of cast weights: inside a captured graph it would outlive the capture.
+    # Without the cache of cast weights, which would outlive the capture of a CUDA graph.
     return torch.autocast(device.type, TYPES[precision], cache_enabled=False)
 
 
@@ -52,8 +51,8 @@ class Execution:
         device: The device.
         compile: Whether the network and the loss are compiled.
         record: Whether a step is recorded as a CUDA graph.
-        workers: Processes that decode images which do not lie in memory.
-        convolution: One of `kernels.CONVOLUTIONS`; the device's fastest where it is empty.
+        workers: Number of processes that decode images that are not in memory.
+        convolution: One of `kernels.CONVOLUTIONS`; empty for the device's fastest.
         rank: Rank of this process.
         world_size: Number of processes.
     """
@@ -87,12 +86,12 @@ def choose_device(name: str = "auto") -> torch.device:
         raise ValueError(
             f"device: expected auto, cpu, cuda, cuda:NUMBER or mps, got {name!r}"
         ) from None
-    there = {
+    available = {
         "cpu": True,
         "cuda": (device.index or 0) < torch.cuda.device_count(),
         "mps": torch.backends.mps.is_available(),
     }
-    if not there.get(device.type, False):
+    if not available.get(device.type, False):
         raise ValueError(f"device: {name} is not there; auto takes the fastest that is")
     return device
 
@@ -105,12 +104,12 @@ def choose_execution(
     Args:
         device: `auto`, or a device's name.
         compile: Whether to compile.
-        workers: Processes that decode images which do not lie in memory; one for each core, at most
-            16, unless told otherwise.
+        workers: Number of processes that decode images that are not in memory; by default one for
+            each core, at most 16.
     """
     if not torch.cuda.is_initialized():
-        # Streams share the hardware's queues; with torch's default of 8, more runs than that wait
-        # for each other. It is read when CUDA starts.
+        # Streams share the hardware's queues; with CUDA's default of 8, more than 8 runs would
+        # wait for each other. CUDA reads it when it starts.
         os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
     chosen = choose_device(device)
     fast = chosen.type == "cuda"
@@ -131,7 +130,7 @@ class StopRequest:
         seconds: Time limit after which to stop; `None` for no limit.
 
     Attributes:
-        end: When the time is over, as `time.monotonic` has it.
+        end: End of the time limit, by `time.monotonic`.
 
     Example:
         >>> with StopRequest() as stop:
@@ -143,29 +142,29 @@ class StopRequest:
     def __init__(self, seconds: float | None = None) -> None:
         self.signal: int | None = None
         self.end = math.inf if seconds is None else time.monotonic() + seconds
-        self._before: dict[int, object] = {}
+        self._previous: dict[int, object] = {}
 
     @property
     def wanted(self) -> bool:
-        """Whether to stop at the next occasion."""
+        """Whether to stop: after a signal, or after the time limit."""
         return self.signal is not None or time.monotonic() >= self.end
 
     @property
     def exit_code(self) -> int:
-        """What a program that was stopped by a signal exits with, by the custom of shells; or 0."""
+        """The exit code after a signal, 128 plus its number as in shells; else 0."""
         return 0 if self.signal is None else 128 + self.signal
 
     def __enter__(self) -> StopRequest:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._note)
+                self._previous[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._previous.items():
             signal.signal(number, handler)  # pyright: ignore[reportArgumentType]
 
-    def _note(self, number: int, _frame: FrameType | None) -> None:
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
         if self.signal is not None:
             raise KeyboardInterrupt
         self.signal = number
@@ -173,15 +172,15 @@ class StopRequest:
 
 @contextmanager
 def interrupts(handler: Any) -> Iterator[None]:
-    """Inside, Ctrl-C is handled so; `signal.SIG_IGN` holds for what is started there, too."""
+    """Handle SIGINT (Ctrl-C) by `handler`; processes started inside inherit `signal.SIG_IGN`."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, handler)
+    previous = signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)
 
 
 def launched() -> bool:
@@ -190,11 +189,11 @@ def launched() -> bool:
 
 
 @contextmanager
-def taking_part(execution: Execution) -> Iterator[Execution]:
-    """Join the other processes, where there are any, for the length of the block.
+def process_group(execution: Execution) -> Iterator[Execution]:
+    """Join the process group of `torchrun`, if there is one, for the length of the block.
 
     Args:
-        execution: How this process alone would run.
+        execution: The execution of a single process.
 
     Yields:
         The execution with this process's device and rank.
@@ -206,12 +205,12 @@ def taking_part(execution: Execution) -> Iterator[Execution]:
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
-    # A process whose peers never arrive waits for them in native code, where Python's own handlers
-    # do not run; and there is nothing to save yet.
+    # Waiting for other processes happens in native code, where Python's signal handlers do not run;
+    # the default handler may end the process, because there is nothing to save yet.
     with interrupts(signal.SIG_DFL):
         torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
-        # Gradients are summed by hooks inside the backward pass, which a recorded graph leaves out.
+        # Gradients are averaged by hooks of the backward pass, which a recorded graph omits.
         yield replace(
             execution,
             device=device,
@@ -224,13 +223,13 @@ def taking_part(execution: Execution) -> Iterator[Execution]:
 
 
 def share_gradients(network: nn.Module) -> nn.Module:
-    """Let a network's gradients, and the statistics of its batch norms, be those of all processes.
+    """Average a network's gradients, and its batch statistics, over all processes.
 
-    The network's parameters stay its own, under their names.
+    The parameters and their names do not change.
 
     Raises:
-        ValueError: The network has batch norms and is not on CUDA, where alone torch has
-            synchronised ones; without them two processes would train another network.
+        ValueError: The network has batch norm and is not on CUDA. Torch synchronises batch norm
+            only there; unsynchronised, several processes would give a different result.
     """
     device = next(network.parameters()).device
     if device.type == "cuda":
@@ -245,10 +244,9 @@ def share_gradients(network: nn.Module) -> nn.Module:
 
 
 def count_batches(network: nn.Module) -> None:
-    """Give torch's synchronised batch norms the count that they require and nothing reads.
+    """Give torch's synchronised batch norms the batch count they require, though nothing reads it.
 
-    It is no buffer: a checkpoint of several processes has the same tensors as one of a single
-    process.
+    It is not a buffer, so that checkpoints have the same tensors for one process and for several.
     """
     for module in network.modules():
         if isinstance(module, nn.SyncBatchNorm) and module.num_batches_tracked is None:
@@ -257,8 +255,8 @@ def count_batches(network: nn.Module) -> None:
             module.num_batches_tracked = torch.zeros((), dtype=torch.int64, device=device)
 
 
-def anyone(wish: bool, device: torch.device) -> bool:
-    """Whether any of the processes wishes it; all of them get the same answer."""
-    flag = torch.tensor(int(wish), device=device)
-    torch.distributed.all_reduce(flag, op=torch.distributed.ReduceOp.MAX)
-    return bool(flag)
+def any_process(flag: bool, device: torch.device) -> bool:
+    """Whether the flag is true in any process; all processes get the same answer."""
+    largest = torch.tensor(int(flag), device=device)
+    torch.distributed.all_reduce(largest, op=torch.distributed.ReduceOp.MAX)
+    return bool(largest)

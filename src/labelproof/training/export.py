@@ -1,7 +1,7 @@
-"""A trained network as one file for other programs, with its normalisation inside.
+"""Export a trained network, including its normalisation, as one file.
 
-Pixels go in as uint8 of 0..255, as image files have them: a quarter of the bytes of float32, and
-no one can give pixels of another range by mistake and get answers that are quietly wrong.
+Its inputs are uint8 pixels of 0..255: a quarter of the bytes of float32, and pixels of another
+range cannot give silently wrong predictions.
 """
 
 from __future__ import annotations
@@ -27,49 +27,49 @@ from labelproof.training.trained_network import TrainedNetwork
 from labelproof.version import __version__
 
 EXPORTS = {"onnx": ".onnx", "torch-export": ".pt2"}
-"""The formats, and how their files end."""
+"""The formats, and the suffixes of their files."""
 
 KEY = "labelproof"
-"""Under which a file holds the class names and the rest of what is known, as JSON."""
+"""Metadata key under which a file holds its notes, such as class names, as JSON."""
 
-# Old enough that every runtime of the last years has it, new enough for all that networks use.
+# Supported by every runtime of recent years, and has all operators that the networks use.
 _OPSET = 18
 
 
 def export_run(run: TrainedNetwork, path: Path, *, format: str) -> None:
-    """Write the network of a run.
+    """Export the network of a run.
 
-    The file takes `images`, uint8 `(N, C, H, W)` for any `N`, and gives `logits`, float32
+    The network takes `images`, uint8 `(N, C, H, W)` for any `N`, and returns `logits`, float32
     `(N, classes)`. The caller resizes images to that size, as `TrainedNetwork.fit_image` does. The
-    file's notes say how: resize the short side to `resize_short_side` and cut out the central
-    `crop` by `crop`, rounding down; without `crop`, resize to cover the input and cut out the
-    centre. `colours`, `interpolation` and `antialias` give the rest.
+    file's notes say how: resize the short side to `resize_short_side` and crop the central `crop`
+    by `crop`, rounding down; without `crop`, resize to cover the input and crop the centre.
+    `colours`, `interpolation` and `antialias` give the rest.
 
-    A run on a table takes `rows`, float32 `(N, F)`: the file's notes name the features in order
-    under `features`, and say under `columns` how they are made.
+    The network of a run on a table takes `rows`, float32 `(N, F)`: in the notes, `features` names
+    the features in order and `columns` how to encode them.
 
     Args:
-        run: What to export.
+        run: The run to export.
         path: The file; written whole or not at all.
         format: One of `EXPORTS`. `torch-export` is read by `torch.export.load`.
 
     Raises:
         ImportError: The packages for ONNX are not installed.
-        ValueError: The network does something that the format cannot hold.
+        ValueError: The format does not support an operation of the network.
     """
     choose("format", format, tuple(EXPORTS))
     if format == "onnx":
         _require_onnx()
     description = run.description
-    name, number = ("rows", torch.float32) if run.tabular else ("images", torch.uint8)
+    name, dtype = ("rows", torch.float32) if run.tabular else ("images", torch.uint8)
     network = _Normalised(run.network, description).to(run.device).eval()
-    # Two, because a dimension of one is taken for one that always is.
-    example = torch.zeros(2, *description.input_shape, dtype=number, device=run.device)
+    # A batch of two, because the exporter assumes that a dimension of one is always one.
+    example = torch.zeros(2, *description.input_shape, dtype=dtype, device=run.device)
     notes = json.dumps(
         {
             "class_names": description.class_names,
             "input_shape": description.input_shape,
-            **({"crop": 0} if run.tabular else looking(description)),
+            **({"crop": 0} if run.tabular else preprocessing(description)),
             "columns": description.columns,
             "features": run.columns.feature_names if run.tabular else None,
             "network": description.network,
@@ -85,7 +85,7 @@ def export_run(run: TrainedNetwork, path: Path, *, format: str) -> None:
             content = (
                 _as_onnx(program, name, notes) if format == "onnx" else _as_torch(program, notes)
             )
-        except Exception as error:  # whatever a foreign network makes the exporter raise
+        except Exception as error:  # the exporter may raise anything for a user's network
             first = (str(error) or type(error).__name__).strip().splitlines()[0]
             raise ValueError(
                 f"{description.network} cannot be exported as {format}: {first}"
@@ -93,8 +93,8 @@ def export_run(run: TrainedNetwork, path: Path, *, format: str) -> None:
     write_bytes(path, content)
 
 
-def looking(description: Description) -> dict[str, Any]:
-    """How an image of any size and kind becomes what a network sees, as a file's notes have it."""
+def preprocessing(description: Description) -> dict[str, Any]:
+    """How to turn any image into the network's input, for a file's notes."""
     crop = description.crop
     return {
         "crop": crop,
@@ -106,7 +106,7 @@ def looking(description: Description) -> dict[str, Any]:
 
 
 class _Normalised(nn.Module):
-    """Normalises pixels of 0..255, or the numbers of rows, and applies a network to them."""
+    """A network preceded by the normalisation of its pixels of 0..255, or of its rows."""
 
     mean: Tensor
     std: Tensor
@@ -156,9 +156,9 @@ def _require_onnx() -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Inside, the exporter keeps to itself what only concerns its makers."""
+    """Silence the exporter's deprecation warnings and log messages."""
     logger = logging.getLogger("torch.onnx")
-    before = logger.level
+    level = logger.level
     logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
@@ -166,4 +166,4 @@ def _quiet() -> Iterator[None]:
             warnings.filterwarnings("ignore", category=DeprecationWarning)
             yield
     finally:
-        logger.setLevel(before)
+        logger.setLevel(level)

@@ -1,8 +1,8 @@
-"""Files that are written whole or not at all, whatever stops the writer.
+"""Atomic writes, and reading JSON.
 
-Each is written under a temporary name, synced to the disk, and renamed into place: a rename is
-atomic, so a reader sees the old file or the new one, and a power cut leaves one of the two. The
-temporary names of a writer that was killed begin with `.labelproof-` and are litter.
+A file is written under a temporary name, synced to disk and renamed into place. A rename is atomic,
+so a reader sees the old file or the new one, and a power cut leaves one of the two. A killed
+process leaves temporary files whose names start with `.labelproof-`, called litter here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Made = TypeVar("Made")
 
 
 def write_text(path: Path, text: str, *, make_parents: bool = True) -> None:
-    """Write a file whole or not at all: a temporary name, a sync, a rename.
+    """Write a file atomically: all of it or nothing.
 
     A file that exists keeps its permissions, and a symbolic link keeps its target. A pipe or a
     device such as `/dev/stdout` is written to directly.
@@ -54,9 +54,9 @@ def write_bytes(path: Path, content: bytes, *, make_parents: bool = True) -> Non
 def write_arrays(
     path: Path, arrays: Mapping[str, NDArray[Any]], *, make_parents: bool = True
 ) -> None:
-    """Write arrays into an `.npz` file, whole or not at all.
+    """Write arrays into an `.npz` file atomically.
 
-    Not compressed: numbers of networks hardly shrink, and would take ten times as long.
+    Uncompressed: the outputs of networks hardly compress, and it would take ten times as long.
     """
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
@@ -77,50 +77,51 @@ def read_json(path: Path) -> Any:
 
 
 def read_fields(kind: type[Made], values: Mapping[str, Any]) -> Made:
-    """A dataclass from the values of a JSON file, each of the type that its field has.
+    """Make a dataclass from the values of a JSON file, and check their types.
 
-    A list is not looked into, since a curve is long; a tuple or a dictionary is.
+    The elements of a list are not checked, because a curve is long; those of a tuple or a
+    dictionary are.
 
     Raises:
-        TypeError, ValueError: A part is missing, unknown or of another type.
+        TypeError, ValueError: A field is missing, unknown or of another type.
     """
     made = kind(**values)
     for name, hint in get_type_hints(kind).items():
         if name in values:
-            if not _is_a(values[name], hint):
+            if not _has_type(values[name], hint):
                 raise ValueError(f"{name}: got {str(values[name])[:40]!r}")
             if get_origin(hint) is tuple:
                 object.__setattr__(made, name, tuple(values[name]))
     return made
 
 
-def _is_a(value: object, hint: Any) -> bool:
+def _has_type(value: object, hint: Any) -> bool:
     origin, parts = get_origin(hint), get_args(hint)
     if hint in (Any, float):
         return hint is Any or type(value) in (int, float)
     if origin is UnionType:
-        return any(_is_a(value, part) for part in parts)
+        return any(_has_type(value, part) for part in parts)
     if origin is tuple:
-        return isinstance(value, list) and all(_is_a(each, parts[0]) for each in value)
+        return isinstance(value, list) and all(_has_type(each, parts[0]) for each in value)
     if origin is dict:
-        return isinstance(value, dict) and all(_is_a(each, parts[1]) for each in value.values())
+        return isinstance(value, dict) and all(_has_type(each, parts[1]) for each in value.values())
     return type(value) is (origin or hint)
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder in one step: no reader ever sees it with half of its files."""
+    """Remove a folder atomically: no reader sees it with some of its files missing."""
     hidden = path.with_name(f"{_LITTER}{secrets.token_hex(4)}")
     path.rename(hidden)
     shutil.rmtree(hidden, ignore_errors=True)
 
 
 def is_litter(name: str) -> bool:
-    """Whether a file of this name is what a writer that was killed left behind."""
+    """Whether this is the name of a temporary file."""
     return name.startswith(_LITTER)
 
 
 def clear_litter(folder: Path) -> None:
-    """Remove what writers that were killed left in a folder in which no one is writing now."""
+    """Remove temporary files of killed processes; no other process may be writing there."""
     for path in folder.glob(f"{_LITTER}*"):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
@@ -130,8 +131,8 @@ def clear_litter(folder: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Bring a file's content, or the names in a folder, to the disk."""
-    # Windows and some network file systems sync only files.
+    """Sync a file's content, or a folder's entries, to disk."""
+    # Windows and some network file systems cannot sync folders.
     with contextlib.suppress(OSError) if path.is_dir() else contextlib.nullcontext():
         handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
         try:
@@ -144,11 +145,11 @@ def _replace(path: Path, content: bytes) -> None:
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     temporary = path.with_name(f"{_LITTER}{secrets.token_hex(4)}")
     try:
-        # With the final permissions from the start, so that no one else can read it in between.
+        # Created with the final permissions, so that no one else can read it in between.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         with open(os.open(temporary, flags, 0o666 if mode is None else mode), "wb") as stream:
             if mode is not None:
-                temporary.chmod(mode)  # without the process's umask
+                temporary.chmod(mode)  # the umask does not apply to chmod
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())

@@ -1,13 +1,13 @@
 r"""SGD and AdamW over all parameters of a network at once.
 
-The parameters of a network are laid side by side in one tensor, of which each is a view. An update
-is then a handful of large operations instead of a few for each of a hundred tensors, which is what
-the step of a small network spends much of its time on; and all of it can be compiled and recorded,
-since what moves, the learning rate included, is in memory.
+The parameters of a network are views of one flat tensor. An update is then a handful of large
+operations instead of a few for each of a hundred tensors, which would take much of a small
+network's step. All of it can be compiled and recorded, because everything that changes, the
+learning rate included, is a tensor.
 
 The rules are torch's, to the last rounding: gradients are clipped by their norm, weight decay is
-added to them (SGD) or applied to the weights (AdamW), and the first step starts from zeros. An l1
-penalty adds the sign of each parameter to the gradient, after clipping unless told otherwise.
+added to them (SGD) or applied to the weights (AdamW), and the moments start at zero. An l1 penalty
+adds a multiple of each parameter's sign to the gradient, by default after clipping.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from labelproof.training.configuration import Configuration
 
 _ALIGNED = 4
-"""Numbers in 16 bytes: compiled code copies an input that does not start at a multiple of it."""
+"""Floats in 16 bytes: compiled code copies inputs that are not aligned to it."""
 
 
 def sgd(
@@ -35,7 +35,7 @@ def sgd(
     nesterov: bool,
     weight_decay: float,
 ) -> tuple[Tensor, ...]:
-    """The parameters and the momentum after a step of SGD."""
+    """The parameters and the momentum buffer after a step of SGD."""
     gradient = gradient + weight_decay * parameters
     moved = momentum * momentum_buffer + gradient
     direction = gradient + momentum * moved if nesterov else moved
@@ -59,13 +59,13 @@ def adamw(
     step = step + 1
     mean = momentum * mean + (1 - momentum) * gradient
     square = second * square + (1 - second) * gradient * gradient
-    root = (square / _complement(second, step)).sqrt() + epsilon
+    root = (square / _bias_correction(second, step)).sqrt() + epsilon
     decayed = parameters * (1 - rate * weight_decay)
-    return decayed - rate / _complement(momentum, step) * mean / root, mean, square, step
+    return decayed - rate / _bias_correction(momentum, step) * mean / root, mean, square, step
 
 
 class FlatParameters:
-    """A network's trainable parameters, laid side by side in one tensor."""
+    """A network's trainable parameters, as views of one flat tensor."""
 
     def __init__(self, network: nn.Module):
         trained = [each for each in network.parameters() if each.requires_grad]
@@ -75,11 +75,11 @@ class FlatParameters:
                 "network: expected float32 parameters that can be trained, got "
                 f"{', '.join(sorted(kinds)) or 'none'}"
             )
-        # Those that leave the next one out of place come last, so that few gaps are needed.
+        # Those whose size would misalign the next come last, so that few gaps are needed.
         self.parameters = sorted(trained, key=lambda each: each.numel() % _ALIGNED != 0)
         sizes = [-(-each.numel() // _ALIGNED) * _ALIGNED for each in self.parameters]
         self.values = torch.zeros(sum(sizes), device=trained[0].device)
-        self._last = [
+        self._nhwc = [
             each.ndim == 4 and each.is_contiguous(memory_format=torch.channels_last)
             for each in self.parameters
         ]
@@ -93,9 +93,9 @@ class FlatParameters:
         ]
 
     def like(self, values: Tensor) -> list[Tensor]:
-        """Views of a tensor as long as `values`, one in the place and shape of each parameter."""
+        """Views of a tensor of the size of `values`, one for each parameter, in its shape."""
         views = []
-        for parameter, start, last in zip(self.parameters, self._starts, self._last, strict=False):
+        for parameter, start, last in zip(self.parameters, self._starts, self._nhwc, strict=False):
             piece = values[start : start + parameter.numel()]
             if last:
                 out, channels, height, width = parameter.shape
@@ -106,10 +106,10 @@ class FlatParameters:
         return views
 
     def gather(self, gradients: Sequence[Tensor]) -> Tensor:
-        """Gradients in the order of `parameters`, side by side as the values are."""
+        """Gradients, in the order of `parameters`, as one tensor with the layout of `values`."""
         pieces = []
-        for gradient, gap, last in zip(gradients, self._gaps, self._last, strict=True):
-            # In the order of the parameter's memory, whatever the gradient's is.
+        for gradient, gap, last in zip(gradients, self._gaps, self._nhwc, strict=True):
+            # In the memory order of the parameter, which the gradient may not have.
             pieces.append((gradient.permute(0, 2, 3, 1) if last else gradient).reshape(-1))
             if len(gap):
                 pieces.append(gap)
@@ -117,13 +117,13 @@ class FlatParameters:
 
 
 class Optimizer:
-    """Moves a network along its gradients.
+    """SGD or AdamW over the parameters of a network.
 
     Args:
-        configuration: Kind, momentum, weight decay, l1 penalty and the norm to clip at.
+        configuration: Rule, momentum, weight decay, l1 penalty and the norm to clip at.
         network: Its parameters become views of one tensor.
-        scaled: Whether gradients come times a scale that keeps those of fp16 from vanishing; a step
-            whose gradients overflow is left out and the scale halved.
+        scaled: Whether the loss is scaled, so that fp16 gradients do not underflow; a step whose
+            gradients overflow is skipped and the scale halved.
     """
 
     _FIRST_SCALE = 2.0**12
@@ -150,12 +150,12 @@ class Optimizer:
             self._rule = sgd
             self._settings["nesterov"] = configuration.nesterov
             self.moments = {"momentum": torch.zeros_like(values)}
-        # Compiled, the rule is one kernel as it stands.
+        # Torch's fused kernel, for steps that are not compiled.
         self._fused = self._rule is adamw and values.device.type == "cpu"
 
     def _make_l1(self, configuration: Configuration) -> Tensor:
-        """The penalty's weight: one number, or one for each parameter where they differ."""
-        # In memory as the learning rate is, so that runs with other weights share compiled code.
+        """The weight of the l1 penalty: a scalar, or one for each element of `values`."""
+        # A tensor, as the learning rate is, so that runs with other weights share compiled code.
         values = self.flat.values
         if configuration.l1_on == "all":  # gaps between parameters are 0, whose sign is 0
             return torch.tensor(configuration.l1, device=values.device)
@@ -166,7 +166,7 @@ class Optimizer:
 
     @property
     def parameters(self) -> list[nn.Parameter]:
-        """What gradients are wanted of, in this order."""
+        """The parameters, in the order in which `update` takes their gradients."""
         return self.flat.parameters
 
     @property
@@ -176,32 +176,32 @@ class Optimizer:
         return self.moments | scaling
 
     def set_rate(self, rate: float) -> None:
-        """Move the learning rate."""
+        """Set the learning rate."""
         self.rate.fill_(rate)
 
     @torch.no_grad()
     def update(self, gradients: Sequence[Tensor]) -> None:
-        """Take one step along the gradients of `parameters`."""
+        """Take one step with the gradients of `parameters`."""
         self.move(self.flat.gather(gradients))
 
     def move(self, gradient: Tensor) -> None:
-        """Take one step along a gradient that lies as the parameters do, where none is traced."""
+        """Take one step with a flat gradient; call it under `no_grad`."""
         values, moments = self.flat.values, list(self.moments.values())
-        sound = None
+        finite = None
         if self.scale is not None:
             gradient = gradient / self.scale
         if self.l1 is not None and self.l1_before_clipping:
             gradient = gradient + self.l1 * values.sign()
         if self.clip_norm or self.scale is not None:
             norm = torch.linalg.vector_norm(gradient)
-            sound = torch.isfinite(norm) if self.scale is not None else None
+            finite = torch.isfinite(norm) if self.scale is not None else None
             if self.clip_norm:
                 gradient = gradient * (self.clip_norm / (norm + 1e-6)).clamp(max=1.0)
         if self.l1 is not None and not self.l1_before_clipping:
             gradient = gradient + self.l1 * values.sign()
         if self._fused and not torch.compiler.is_compiling():
-            if sound is None or bool(sound):  # on the CPU a look costs nothing
-                # The rule in place, in one pass over memory; torch's own kernel.
+            if finite is None or bool(finite):  # free on the CPU
+                # Torch's fused kernel: the rule in place, in one pass over memory.
                 mean, square, step = moments
                 step += 1
                 torch._fused_adamw_(  # pyright: ignore[reportPrivateImportUsage]
@@ -216,15 +216,15 @@ class Optimizer:
                 )
         else:
             updated = self._rule(values, gradient, *moments, rate=self.rate, **self._settings)
-            for mine, new in zip([values, *moments], updated, strict=True):
-                mine.copy_(new if sound is None else torch.where(sound, new, mine))
-        if self.scale is not None and sound is not None:
-            steady = torch.where(sound, self.steady + 1, 0)
+            for old, new in zip([values, *moments], updated, strict=True):
+                old.copy_(new if finite is None else torch.where(finite, new, old))
+        if self.scale is not None and finite is not None:
+            steady = torch.where(finite, self.steady + 1, 0)
             grown = torch.where(steady >= self._GROWS_AFTER, 2 * self.scale, self.scale)
-            self.scale.copy_(torch.where(sound, grown, self.scale / 2))
+            self.scale.copy_(torch.where(finite, grown, self.scale / 2))
             self.steady.copy_(torch.where(steady >= self._GROWS_AFTER, 0, steady))
 
 
-def _complement(decay: float, step: Tensor) -> Tensor:
-    """One minus a power, which in float32 would lose five digits at the first steps of 0.999."""
+def _bias_correction(decay: float, step: Tensor) -> Tensor:
+    """`1 - decay**step`, which in float32 would lose five digits at the first steps of 0.999."""
     return -torch.expm1(step * (math.log(decay) if decay else -math.inf))

@@ -1,8 +1,8 @@
 """What a run was trained on, and how to use its network.
 
-A configuration holds the data's name and not their content: another label column, another file of
-human labels or corrected rows make a different run that looks the same. So a run's folder keeps a
-fingerprint of its data (`fingerprint.json`), and a description of its network (`model.json`).
+A configuration holds the name of the data, not their content: a run on another label column,
+another file of human labels or corrected rows would look the same. So a run's folder has a
+fingerprint of its data (`fingerprint.json`) and a description of its network (`model.json`).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from labelproof.training.record import RECORD, read_record
 
 MODEL = "model.json"
 
-BEGUN_ON = "fingerprint.json"
-"""Which data a run was trained on."""
+FINGERPRINT = "fingerprint.json"
+"""The file with the fingerprint of a run's data."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Description:
         mean: Per-channel mean of pixels scaled to 0..1.
         std: Per-channel standard deviation of such pixels.
         crop: Side of the centre crop of images, or 0 for none.
-        columns: How the rows of a table become numbers, as plain values; `None` for images.
+        columns: The encoding of a table's columns, as plain values; `None` for images.
         label: The label column of a table.
     """
 
@@ -61,7 +61,7 @@ class Description:
 
 
 def describe(configuration: Configuration, dataset: Dataset) -> Description:
-    """The description of what a configuration trains on a dataset."""
+    """The description of the network that a configuration trains on a dataset."""
     crop = parse_augmentation(configuration.augmentation).resized_crop
     shape = dataset.input_shape
     return Description(
@@ -77,16 +77,16 @@ def describe(configuration: Configuration, dataset: Dataset) -> Description:
 
 
 def write_description(folder: Path, description: Description) -> None:
-    """Write it into a run's folder."""
+    """Write a description into a run's folder."""
     write_text(folder / MODEL, json.dumps(asdict(description), indent=1) + "\n")
 
 
 def read_description(folder: Path) -> Description:
-    """Read it from a run's folder.
+    """Read the description from a run's folder.
 
     Raises:
         FileNotFoundError: The folder is not a run's.
-        ValueError: The file is damaged.
+        ValueError: The file is corrupted.
     """
     path = folder / MODEL
     if not path.exists():
@@ -96,31 +96,31 @@ def read_description(folder: Path) -> Description:
             "train' make such folders"
         )
     try:
-        found = read_fields(Description, read_json(path))
-        shape, std = found.input_shape, found.std
+        read = read_fields(Description, read_json(path))
+        shape, std = read.input_shape, read.std
         if not (
             len(shape) in (1, 3)
             and all(0 < side < 1 << 24 for side in shape)
-            and len(found.mean) == len(std) == shape[0]
+            and len(read.mean) == len(std) == shape[0]
             and min(std) > 0
-            and len(found.class_names) > 1
-            and found.crop >= 0
+            and len(read.class_names) > 1
+            and read.crop >= 0
         ):
-            raise ValueError(f"no network takes this: {found}")
+            raise ValueError(f"no network takes this: {read}")
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: not a description of a network ({str(error)[:300]})") from None
-    return found
+    return read
 
 
-_WHOLE = 64 << 20
-"""Bytes up to which an array is read whole; of a larger one, evenly spaced rows."""
+_LARGEST_WHOLE = 64 << 20
+"""Bytes up to which an array is hashed whole; of a larger one, evenly spaced rows are."""
 
 
 def fingerprint(dataset: Dataset, *, given: NDArray[np.int64] | None = None) -> str:
-    """A short text that changes when labels, classes, examples or their files change.
+    """A hash that changes when labels, classes, examples or their files change.
 
-    It covers the sizes of files and their names within their common folder, which may be moved, and
-    of large arrays some of the rows. Changed pixels in a file of the same size go unnoticed. No
+    It covers the sizes and names of files, relative to their common folder, which may be moved, and
+    some rows of large arrays. It does not notice changed pixels in a file of the same size. No
     image is decoded.
 
     Args:
@@ -133,7 +133,7 @@ def fingerprint(dataset: Dataset, *, given: NDArray[np.int64] | None = None) -> 
         digest.update(_label_bytes(split.labels))
         images = split.images
         if isinstance(images, np.ndarray):
-            step = max(images.nbytes // _WHOLE, 1)
+            step = max(images.nbytes // _LARGEST_WHOLE, 1)
             digest.update(np.ascontiguousarray(images[::step]).tobytes())
         elif isinstance(images, ImageFiles):
             for name, size in _files(images):
@@ -151,10 +151,10 @@ def _label_bytes(labels: NDArray[np.int64]) -> bytes:
 
 
 def _files(images: ImageFiles) -> Iterator[tuple[str, int]]:
-    """The name of each image within their common folder, and the size of its file, if any."""
+    """The name of each image within the common folder, and the size of its file or 0."""
     yield from ((file.name, 0) for file in images.files if isinstance(file, StoredImage))
     files = [file for file in images.files if isinstance(file, str)]
-    # By letters, since absolute and relative paths may be mixed; then up to the last whole folder.
+    # Not `commonpath`, which refuses a mix of absolute and relative paths; cut at a folder.
     outside = os.path.commonprefix(files).rfind(os.sep) + 1  # noqa: RUF071
     for file in files:
         size = os.path.getsize(file) if os.path.exists(file) else 0
@@ -162,11 +162,11 @@ def _files(images: ImageFiles) -> Iterator[tuple[str, int]]:
 
 
 class OtherDataError(ValueError):
-    """A folder holds a run, or an audit, of other data."""
+    """The folder holds a run, or an audit, of other data."""
 
 
 def other_data(folder: Path, data: str | None, kind: str = "a run") -> OtherDataError:
-    """The error, which names the data that the folder's is of where they are known."""
+    """An error that names the folder's data, if known."""
     whose = f"it is of {readable(data)}, whose " if isinstance(data, str) else ""
     return OtherDataError(
         f"{folder} holds {kind} of other data: {whose}labels, files or rows have changed since, or "
@@ -176,8 +176,8 @@ def other_data(folder: Path, data: str | None, kind: str = "a run") -> OtherData
 
 
 def mark_data(configuration: Configuration, examples: Examples) -> str:
-    """The fingerprint of what a run learns from."""
-    # All noise but people's follows from the labels and the configuration.
+    """The fingerprint of a run's training data."""
+    # All noise but human labels follows from the labels and the configuration.
     human = parse_noise(configuration.noise).kind == "human"
     return fingerprint(examples.dataset, given=examples.given if human else None)
 
@@ -185,12 +185,12 @@ def mark_data(configuration: Configuration, examples: Examples) -> str:
 def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
     """Refuse to resume a run that was trained on other data, or to report it as finished.
 
-    A folder without a note is assumed to be on these data, and one without a checkpoint may start
-    on them.
+    A run without a fingerprint is assumed to be on these data. One without a checkpoint or record
+    is not checked.
 
     Raises:
         OtherDataError: The run is on other data.
-        ValueError: The note is damaged.
+        ValueError: The fingerprint's file is corrupted.
     """
     if not (folder / RECORD).exists() and not any((folder / "checkpoint").glob("*")):
         return
@@ -201,17 +201,17 @@ def refuse_other_data(folder: Path, fingerprint: Callable[[], str]) -> None:
 
 
 def note_data(folder: Path, fingerprint: str) -> None:
-    """Note which data the run in a folder is trained on."""
-    write_text(folder / BEGUN_ON, json.dumps({"fingerprint": fingerprint}) + "\n")
+    """Write the fingerprint of the data into a run's folder."""
+    write_text(folder / FINGERPRINT, json.dumps({"fingerprint": fingerprint}) + "\n")
 
 
 def read_note(folder: Path) -> str | None:
-    """The fingerprint that `note_data` noted; `None` where an earlier version noted nothing.
+    """Read the fingerprint that `note_data` wrote; `None` if there is none.
 
     Raises:
-        ValueError: The note is damaged.
+        ValueError: The file is corrupted.
     """
-    path = folder / BEGUN_ON
+    path = folder / FINGERPRINT
     try:
         return str(read_json(path)["fingerprint"])
     except FileNotFoundError:
@@ -224,7 +224,7 @@ def read_note(folder: Path) -> str | None:
 
 
 def note_place(path: str | os.PathLike[str], folder: Path) -> dict[str, str]:
-    """Where data are, as a run's folder notes it: their whole path, and the way from the folder.
+    """The location of data: their absolute path, and the path relative to a run's folder.
 
     Example:
         >>> noted = note_place("/srv/data/cust.csv", Path("/srv/cust-fit"))
@@ -233,9 +233,9 @@ def note_place(path: str | os.PathLike[str], folder: Path) -> dict[str, str]:
     """
     whole = os.path.abspath(Path(path).expanduser())
     try:
-        way = os.path.relpath(whole, os.path.realpath(folder))
-        # With slashes, which every system takes: run and data may be moved to another one.
-        return {"path": whole, "from_run": way.replace(os.sep, "/")}
+        relative = os.path.relpath(whole, os.path.realpath(folder))
+        # With slashes, which every system accepts: run and data may be moved to another system.
+        return {"path": whole, "from_run": relative.replace(os.sep, "/")}
     except ValueError:  # on another drive
         return {"path": whole}
 
@@ -243,7 +243,7 @@ def note_place(path: str | os.PathLike[str], folder: Path) -> dict[str, str]:
 def note_places(
     data: str, labels: str | os.PathLike[str] | None, folder: Path
 ) -> dict[str, dict[str, str]]:
-    """Where what a run reads is, for whoever reads it again; a dataset's name is no place.
+    """The locations of a run's data and labels; a published dataset has none.
 
     >>> note_places("mnist", None, Path("run")), list(note_places("t.csv", None, Path("run")))
     ({}, ['data'])
@@ -253,26 +253,27 @@ def note_places(
 
 
 def places_of(path: str, folder: Path, noted: Mapping[str, str] | None = None) -> list[str]:
-    """Where data that a run was told of may be, as whole paths, the likeliest first.
+    """Absolute paths where a run's data may be, the likeliest first.
 
-    The way from the run's folder leads to the data wherever both were moved together. The working
-    directory comes last: it may have other data of the same name.
+    The path relative to the run's folder comes first: it stays valid when both are moved together.
+    The working directory comes last: it may have other data of the same name.
 
     Example:
         >>> noted = {"path": "/srv/t.csv", "from_run": "../t.csv"}
         >>> places_of("t.csv", Path("/moved/t-fit"), noted)[:2]
         ['/moved/t.csv', '/srv/t.csv']
     """
-    kept = noted or {}
-    ways = [os.path.join(os.path.realpath(folder), kept["from_run"])] if "from_run" in kept else []
-    ways += [kept["path"]] if "path" in kept else []
-    return list(dict.fromkeys(map(os.path.abspath, (*ways, os.path.expanduser(path)))))
+    known = noted or {}
+    base = os.path.realpath(folder)
+    places = [os.path.join(base, known["from_run"])] if "from_run" in known else []
+    places += [known["path"]] if "path" in known else []
+    return list(dict.fromkeys(map(os.path.abspath, (*places, os.path.expanduser(path)))))
 
 
 def find_again(path: str, folder: Path, noted: Mapping[str, str] | None = None) -> str | None:
-    """The first of `places_of` where there is something; `None` if there is nowhere anything.
+    """The first of `places_of` that exists, or `None`.
 
-    What is where it was said to be is called as it was said.
+    If that is `path` itself, it is returned as given, not made absolute.
 
     >>> folder = getfixture("tmp_path")
     >>> _ = (folder / "t.csv").write_text("")

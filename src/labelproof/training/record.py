@@ -24,16 +24,16 @@ class RunRecord:
     """The configuration and results of a finished run, for tables and figures.
 
     Attributes:
-        name: The run's directory.
+        name: The name of the run.
         configuration: The configuration as plain values.
         noise_rate: The actual share of wrong training labels.
         curve: For each metric, its value at every epoch.
         seconds: Duration of the run.
         versions: Versions of the software, and the hardware.
-        data: The number of training and test examples, and their fingerprint.
-            Empty in a record that is older than this.
-        candidates: Of a blend, for each classifier that was compared the `log_loss` of held-out
-            labels, its `agreement` with them, and its `weight`.
+        data: The number of training and test examples, and their fingerprint. Empty in older
+            records.
+        candidates: For a blend, the `log_loss` on held-out labels, the `agreement` with them and
+            the `weight` of each classifier.
     """
 
     name: str
@@ -46,7 +46,7 @@ class RunRecord:
     candidates: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def as_json(self) -> str:
-        """As text: one line for each list, six digits for each number, so that it stays small."""
+        """As JSON, with one line for each list and six digits for each number, to keep it small."""
         values = asdict(self)
         for name in ("data", "candidates"):
             if not values[name]:
@@ -60,10 +60,10 @@ class RunRecord:
 
     @property
     def final_accuracy(self) -> float:
-        """Test accuracy after the last epoch, never the best one.
+        """Test accuracy after the last epoch, not the best one.
 
         Raises:
-            ValueError: The run was not tested.
+            ValueError: The run has no test data.
         """
         if accuracies := self.curve.get("test_accuracy"):
             return accuracies[-1]
@@ -82,13 +82,13 @@ def read_record(run: str | os.PathLike[str]) -> RunRecord | None:
 
 
 def sizes(dataset: Dataset) -> dict[str, int]:
-    """How many examples are trained and tested on, as a record has it."""
+    """The number of training and test examples, for a record."""
     splits = dataset.splits
     return {name: len(splits[name]) for name in ("train", "test") if name in splits}
 
 
 def versions(device: torch.device | None = None) -> dict[str, str]:
-    """What decides a number besides the configuration: software and machine."""
+    """The versions of the software and the hardware, which results depend on too."""
     hardware = {}
     if device is not None and device.type == "cuda":
         hardware = {"device": torch.cuda.get_device_name(device), "cuda": str(torch.version.cuda)}

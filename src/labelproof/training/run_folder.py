@@ -1,12 +1,12 @@
-"""A run's folder: metrics as they come, checkpoints to resume from, the record at the end.
+"""The folder of a run.
 
 metrics.jsonl     a line for each epoch; the same bytes whether or not the run was interrupted
-timing.jsonl      seconds and images per second of each epoch, which differ every time
-fingerprint.json  which data it is trained on
+timing.jsonl      seconds and images per second of each epoch
+fingerprint.json  the fingerprint of the data
 model.json        the network, its inputs and its classes
-checkpoint/       the last two
+checkpoint/       the last two checkpoints
 predictions.npz   logits of the test and held-out examples
-record.json       written last
+record.json       the record, written last
 """
 
 from __future__ import annotations
@@ -34,30 +34,30 @@ METRICS = "metrics.jsonl"
 TIMING = "timing.jsonl"
 PREDICTIONS = "predictions.npz"
 ATTEMPTS = "fit.json"
-"""What was asked of `labelproof fit`, and what was tried for it."""
+"""The request and the attempts of `labelproof fit`."""
 SEARCH = "tuning.json"
 """The search for a loss."""
 
-_NOTES = (provenance.BEGUN_ON, provenance.MODEL, ATTEMPTS, SEARCH)
+_NOTES = (provenance.FINGERPRINT, provenance.MODEL, ATTEMPTS, SEARCH)
 _FILES = (RECORD, PREDICTIONS, METRICS, TIMING, *_NOTES)
 _FOLDERS = ("checkpoint", "tensorboard")
 
 
 class OtherConfigurationError(ValueError):
-    """A folder holds a run of another configuration."""
+    """The folder holds a run of another configuration."""
 
 
 @dataclass
 class History:
-    """Metrics and timing of the epochs so far, and the seconds already spent on the next one."""
+    """Metrics and timing of the finished epochs, and the seconds spent on the current one."""
 
     metrics: list[dict[str, float]] = field(default_factory=list)
     timing: list[dict[str, float]] = field(default_factory=list)
-    begun: float = 0.0
+    current_seconds: float = 0.0
 
     @property
     def seconds(self) -> float:
-        """Of all epochs."""
+        """Duration of all finished epochs."""
         return sum(entry["seconds"] for entry in self.timing)
 
     @property
@@ -75,13 +75,13 @@ class RunFolder:
 
     @property
     def checkpoints(self) -> Path:
-        """Where the checkpoints are."""
+        """The folder of the checkpoints."""
         return self.path / "checkpoint"
 
     def record(self, configuration: Configuration) -> RunRecord | None:
-        """The record of exactly this configuration, if it is finished.
+        """The record of this configuration, if the run is finished.
 
-        The precision of the record is resolved; `auto` matches any.
+        The precision `auto` matches any recorded precision.
         """
         record = read_record(self.path)
         if record is None:
@@ -93,7 +93,7 @@ class RunFolder:
         """Restore a run from its last checkpoint, if there is one.
 
         Returns:
-            The history of the run, and a sentence for each newer checkpoint that is damaged.
+            The history of the run, and a message for each newer checkpoint that is corrupted.
 
         Raises:
             OtherConfigurationError: The checkpoint is of another configuration.
@@ -105,14 +105,14 @@ class RunFolder:
         run.restore(checkpoint)
         values = checkpoint.values
         history = History(values["metrics"], values["timing"], values.get("begun", 0.0))
-        # Epochs after the checkpoint are trained again, so their lines go.
+        # Epochs after the checkpoint are trained again, so their lines are removed.
         if writes:
             self._write_lines(METRICS, history.metrics)
             self._write_lines(TIMING, history.timing)
         return history, [f"{each}; checkpoint {name} is used instead" for each in problems]
 
     def start(self, description: provenance.Description) -> None:
-        """Begin anew: what is trained, and empty files of metrics."""
+        """Write the description and empty files of metrics."""
         provenance.write_description(self.path, description)
         self._write_lines(METRICS, [])
         self._write_lines(TIMING, [])
@@ -128,7 +128,7 @@ class RunFolder:
         values = checkpoint.values | {
             "metrics": history.metrics,
             "timing": history.timing,
-            "begun": history.begun,
+            "begun": history.current_seconds,
         }
         complete = Checkpoint(checkpoint.weights, checkpoint.state, values)
         name = f"{values['epoch']:05}-{values['step']:07}"
@@ -136,10 +136,10 @@ class RunFolder:
             save_checkpoint(self.checkpoints, name, complete)
 
     def finish(self, record: RunRecord, arrays: Mapping[str, NDArray[np.generic]]) -> None:
-        """Write the predictions and, last of all, the record.
+        """Write the predictions and, last, the record.
 
-        Everything else is on the disk by then: a run that is finished is whole, even after a power
-        cut.
+        Everything else is synced to disk before, so a run with a record is complete even after a
+        power cut.
         """
         with self._writing():
             if arrays:
@@ -157,7 +157,7 @@ class RunFolder:
         record: RunRecord,
         arrays: Mapping[str, NDArray[np.generic]],
     ) -> None:
-        """Write a run that was not trained here epoch by epoch, all of it at once."""
+        """Write a run that was not trained epoch by epoch, all files at once."""
         values = {"configuration": record.configuration, "epoch": len(history.metrics), "step": 0}
         with owning(self.path):
             self.start(description)
@@ -183,21 +183,21 @@ class RunFolder:
                 f"checkpoint in {self.checkpoints}, if there is one",
             ) from error
 
-    def _check(self, configuration: Configuration, found: Mapping[str, Any]) -> None:
-        wanted = configuration.as_values()
-        # What was kept before there was a setting had its default.
-        found = {name: getattr(Configuration, name, None) for name in wanted} | dict(found)
+    def _check(self, configuration: Configuration, recorded: Mapping[str, Any]) -> None:
+        requested = configuration.as_values()
+        # A setting added since then had its default.
+        found = {name: getattr(Configuration, name, None) for name in requested} | dict(recorded)
         different = [
             name
-            for name in wanted
-            if found.get(name) != wanted[name]
-            and not (name == "precision" and wanted[name] == "auto")
+            for name in requested
+            if found.get(name) != requested[name]
+            and not (name == "precision" and requested[name] == "auto")
         ]
         if different:
-            told = "; ".join(f"{name}: {found.get(name)!r} there" for name in different)
-            asked = ", ".join(f"{name}={wanted[name]!r}" for name in different)
+            there = "; ".join(f"{name}: {found.get(name)!r} there" for name in different)
+            asked = ", ".join(f"{name}={requested[name]!r}" for name in different)
             raise OtherConfigurationError(
-                f"{self.path} holds a run of another configuration ({told}; asked for {asked}); "
+                f"{self.path} holds a run of another configuration ({there}; asked for {asked}); "
                 "choose another folder, or start it anew: with --fresh, or by removing the folder"
             )
 
@@ -207,27 +207,27 @@ class RunFolder:
 
 
 LOCK = ".lock"
-"""In every folder that a process trains in, or has."""
+"""The lock file of a folder in which a process trains or has trained."""
 
 
 class FolderInUseError(ValueError):
-    """Another process is at work there."""
+    """Another process holds the lock of a folder."""
 
 
 @contextlib.contextmanager
 def owning(folder: Path) -> Iterator[None]:
-    """Lock a folder, so that only this process trains there.
+    """Lock a folder, so that only this process writes there.
 
     The lock ends with the process. File systems without locks are not checked. Temporary files of
-    killed writers are removed.
+    killed processes are removed.
 
     Raises:
-        FolderInUseError: Another process is at work there.
+        FolderInUseError: Another process holds the lock.
     """
     refuse_file(folder)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / LOCK
-    # A folder from elsewhere may have a link there, which must not lead anyone to write.
+    # A folder from elsewhere may have a link there, and writing to its target would be unsafe.
     if path.is_symlink() or (path.exists() and (path.stat().st_nlink > 1 or path.is_dir())):
         raise ValueError(
             f"{path}: expected labelproof's own lock file, got something else; remove it"
@@ -245,7 +245,7 @@ def owning(folder: Path) -> Iterator[None]:
         pass
     try:
         files.clear_litter(folder)
-        # Only for the other's message, so a full disk is no reason to stop here.
+        # Only for the message above in another process, so a full disk is no error.
         with contextlib.suppress(OSError):
             path.write_text(f"{os.getpid()}\n")
         yield
@@ -254,7 +254,7 @@ def owning(folder: Path) -> Iterator[None]:
 
 
 def refuse_file(folder: Path) -> None:
-    """Refuse a file in the place of a folder, before anything is done for it."""
+    """Refuse a path that is a file, not a folder."""
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(
             f"{folder}: expected a folder to write into, got a file; choose another folder"
@@ -262,7 +262,7 @@ def refuse_file(folder: Path) -> None:
 
 
 def check_removable(folder: Path) -> None:
-    """Refuse a folder that is not a run's, so that nothing else is ever removed for one."""
+    """Refuse a folder that is not a run's, so that no other files are removed."""
     if not folder.exists():
         return
     known = {*_FILES, *_FOLDERS, LOCK}
@@ -279,15 +279,15 @@ def check_removable(folder: Path) -> None:
 
 
 def remove_run(folder: Path, *, keep: Collection[str] = ()) -> None:
-    """Remove what a run wrote into its folder, and leave whatever else is there.
+    """Remove the files of a run from its folder, and no others.
 
     Args:
-        folder: The run's.
-        keep: Names of files that stay, such as notes of what was tried.
+        folder: The run's folder.
+        keep: Names of files that stay, such as the attempts of a fit.
     """
     check_removable(folder)
     files.clear_litter(folder)
-    # The record first: without its other files a run must not seem to be finished.
+    # The record first: a run that lacks other files must not seem finished.
     for name in _FILES:
         if name not in keep:
             (folder / name).unlink(missing_ok=True)

@@ -1,8 +1,8 @@
 """Train runs on one device, one at a time or several at once.
 
 A small network leaves a GPU mostly idle. Several runs in one process share the resident images and
-the compiled code. Each has its own stream, graphs and random numbers and takes its steps in turn
-with the others, so each computes what it would have computed alone.
+the compiled code. Each has its own stream, graphs and random numbers, and the runs take turns step
+by step, so each computes the same as it would alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import DeviceInputs, ResidentInputs
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples
-from labelproof.training.execution import Execution, StopRequest, anyone
+from labelproof.training.execution import Execution, StopRequest, any_process
 from labelproof.training.metrics import DivergedError, predict_logits
 from labelproof.training.provenance import mark_data, note_data, refuse_other_data
 from labelproof.training.record import RunRecord, sizes, versions
@@ -51,15 +51,15 @@ class Job:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened to a run.
+    """An event of a run.
 
     Attributes:
-        job: Which run.
+        job: The run.
         kind: `"started"`, `"epoch"`, `"finished"`, `"stopped"`, `"failed"`, `"abandoned"` or
             `"notice"`.
         value: For these kinds, in order: the number of finished epochs; the epoch's metrics and
-            timing; the record; the saved epochs and steps into the next; the error; the number
-            of finished epochs; a sentence.
+            timing; the record; the finished epochs and the steps into the next; the error;
+            the number of finished epochs; a message.
     """
 
     job: Job
@@ -68,19 +68,18 @@ class Event:
 
 
 _LARGEST_COPY = 8 << 30
-"""On the CPU a resident set is a copy of the array, in the order the network reads it."""
+"""Bytes of images that the CPU may hold as a channels-last copy."""
 
 
 class _Stop(Exception):  # noqa: N818
-    """Thrown into a run between two steps, to save it where it stands."""
+    """Thrown into a run between two steps, to save and stop it."""
 
 
 class ActiveRun:
-    """A job being trained: its run, its folder, and epochs whose sums the device still computes.
+    """A job being trained: its run, its folder, and epochs whose sums are still on the device.
 
-    `turns` gives the events, and `None` after each step. Whatever is raised in a step or in saving,
-    where some tensors may have moved and others not, ends it, and leaves the run at its last
-    checkpoint.
+    `turns` yields the events, and `None` after each step. An error in a step or in saving, after
+    which tensors may be inconsistent, ends it and leaves the run at its last checkpoint.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class ActiveRun:
         self.turns = self._train()
 
     def stop(self) -> Iterator[Event]:
-        """Save the run where it stands."""
+        """Save and stop the run."""
         yield self.turns.throw(_Stop())
         yield from self.turns
 
@@ -116,7 +115,7 @@ class ActiveRun:
                 yield Event(self.job, "notice", notice)
             yield Event(self.job, "started", self.run.epoch)
             self.saved = time.perf_counter()
-            self.clock = self.saved - self.history.begun
+            self.clock = self.saved - self.history.current_seconds
             try:
                 try:
                     yield from self._steps()
@@ -134,7 +133,7 @@ class ActiveRun:
         yield last
 
     def _prepare(self, held: ExitStack) -> list[str]:
-        """Load the examples and restore the last checkpoint; what was damaged is said.
+        """Load the examples, restore the last checkpoint and return notices of corrupted ones.
 
         Raises:
             OtherDataError: The folder holds a run on other data.
@@ -143,9 +142,9 @@ class ActiveRun:
             held.enter_context(owning(self.writer.path))
         self.examples = examples = self.load(self.job.configuration)
         if self.folder is not None:
-            refuse_other_data(self.folder.path, lambda: self.mark)
+            refuse_other_data(self.folder.path, lambda: self.fingerprint)
         data = self.job.configuration.data
-        images = self.resident.get(data) or self._bring(examples.dataset)
+        images = self.resident.get(data) or self._make_inputs(examples.dataset)
         if images.resident:
             self.resident[data] = images
         else:
@@ -159,14 +158,14 @@ class ActiveRun:
         if self.writer is not None:
             if not self.history.metrics and self.run.step == 0:
                 self.writer.start(self.run.description)
-            # Not before: what cannot be trained at all must not stand in a folder's way. And not
-            # after, since from here on there may be a checkpoint.
-            note_data(self.writer.path, self.mark)
+            # Not earlier: a run that cannot start must not block the folder. Not later: from here
+            # on there may be a checkpoint.
+            note_data(self.writer.path, self.fingerprint)
         return notices
 
     @cached_property
-    def mark(self) -> str:
-        """The fingerprint of what is learned from."""
+    def fingerprint(self) -> str:
+        """The fingerprint of the training data."""
         return mark_data(self.job.configuration, self.examples)
 
     def _steps(self) -> Iterator[Event | None]:
@@ -177,14 +176,14 @@ class ActiveRun:
             while not run.advance():
                 yield None
             self.pending.append(run.end())
-            # On CUDA an epoch's sums are read while the next one runs, so the device never waits.
+            # On CUDA an epoch's sums are read while the next one runs, so the device never idles.
             yield from self._collect(all=run.stream is None or run.finished)
             if not run.finished and time.perf_counter() - self.saved >= self.wait:
                 yield from self._collect(all=True)
                 self._save()
 
-    def _bring(self, dataset: Dataset) -> DeviceInputs:
-        """The images, on the device where they fit and from their files where they do not."""
+    def _make_inputs(self, dataset: Dataset) -> DeviceInputs:
+        """The images, on the device if they fit, else streamed from their files."""
         device = self.execution.device
         if dataset.tabular or fits(dataset, device):
             return ResidentInputs(dataset, device)
@@ -209,19 +208,19 @@ class ActiveRun:
             yield Event(self.job, "epoch", metrics | timing)
 
     def _save(self) -> None:
-        begun = time.perf_counter()
-        self.history.begun = begun - self.clock if self.run.step else 0.0
-        # In the middle of an epoch all processes have something to give to a checkpoint.
+        started = time.perf_counter()
+        self.history.current_seconds = started - self.clock if self.run.step else 0.0
+        # In the middle of an epoch all processes contribute to a checkpoint.
         if self.writer is not None or (self.folder is not None and self.run.step):
             checkpoint = self.run.checkpoint()
             self.run.refuse_unsound()
             if self.writer is not None:
                 self.writer.save(checkpoint, self.history)
         self.saved = time.perf_counter()
-        # On a GPU a checkpoint of a large network takes more than half a second, in which all runs
-        # wait. It may take one hundredth of the time; 0 asks for one after every epoch.
+        # Saving a large network from a GPU takes more than half a second, and all runs wait. It may
+        # take one hundredth of the time; 0 saves after every epoch.
         if self.checkpoint_seconds:
-            self.wait = max(self.checkpoint_seconds, 100 * (self.saved - begun))
+            self.wait = max(self.checkpoint_seconds, 100 * (self.saved - started))
 
     def _finish(self) -> RunRecord:
         run = self.run
@@ -233,7 +232,7 @@ class ActiveRun:
             curve=self.history.curve,
             seconds=round(self.history.seconds, 3),
             versions=versions(self.execution.device),
-            data=sizes(run.examples.dataset) | {"fingerprint": self.mark},
+            data=sizes(run.examples.dataset) | {"fingerprint": self.fingerprint},
         )
         if self.writer is not None:
             self._save()
@@ -242,21 +241,21 @@ class ActiveRun:
 
     def _predictions(self) -> dict[str, NDArray[np.generic]]:
         run, examples = self.run, self.run.examples
-        ask = partial(predict_logits, run.evaluated, precision=run.configuration.precision)
+        predict = partial(predict_logits, run.evaluated, precision=run.configuration.precision)
         crop = run.description.crop
-        found: dict[str, NDArray[np.generic]] = {}
+        arrays: dict[str, NDArray[np.generic]] = {}
         if "test" in examples.dataset.splits:
-            found["logits"] = ask(run.images.evaluated(crop=crop))
-            found["labels"] = examples.dataset.test.labels.astype(np.int32)
+            arrays["logits"] = predict(run.images.evaluated(crop=crop))
+            arrays["labels"] = examples.dataset.test.labels.astype(np.int32)
         if len(examples.held):
-            found["held_logits"] = ask(run.images.evaluated(run.held, crop=crop))
-            found["held_labels"] = examples.given[examples.held].astype(np.int32)
-            found["held"] = examples.held
-        return found
+            arrays["held_logits"] = predict(run.images.evaluated(run.held, crop=crop))
+            arrays["held_labels"] = examples.given[examples.held].astype(np.int32)
+            arrays["held"] = examples.held
+        return arrays
 
 
 def fits(dataset: Dataset, device: torch.device) -> bool:
-    """Whether a dataset's images are all in memory and leave half of the device free."""
+    """Whether a dataset's images are arrays, and small enough to be resident on the device."""
     size = 0
     for name, split in dataset.splits.items():
         if name in ("train", "test"):
@@ -268,7 +267,7 @@ def fits(dataset: Dataset, device: torch.device) -> bool:
     return 2 * size <= torch.cuda.mem_get_info(device)[0]
 
 
-_TURNS_BETWEEN_QUESTIONS = 8
+_TURNS_BETWEEN_CHECKS = 8
 
 
 class DeviceMemoryError(RuntimeError):
@@ -288,33 +287,33 @@ def train_runs(
     """Train all jobs, and yield events as they happen.
 
     Args:
-        jobs: The runs, in order; each is taken when there is room for it.
+        jobs: The runs, in order; each is requested when it can start.
         execution: Device and options.
         load: Returns the examples of a configuration.
-        at_once: Runs at a time.
+        at_once: Number of runs at a time.
         checkpoint_seconds: Time between two checkpoints of a run; 0 writes one after every epoch.
         stop: Checked between steps; when set, every run is saved.
         give_up: Called with each epoch's event; if it returns true, the run is abandoned and
             the next one starts.
 
     Raises:
-        DeviceMemoryError: The device's memory is too small.
+        DeviceMemoryError: The device is out of memory.
     """
     waiting, more = iter(jobs), True
     resident: dict[str, DeviceInputs] = {}
     active: list[ActiveRun] = []
-    # Processes that must agree ask each other between steps only.
+    # Several processes must agree to stop, and do so only between steps.
     alone = stop if execution.world_size == 1 else None
     stopping = alone is not None and alone.wanted
     turns = itertools.count()
     try:
         while (more or active) and not stopping:
             while more and len(active) < at_once:
-                # Loading and compiling may take longer than a user who wants to stop will wait.
+                # Loading and compiling may take longer than a user who stops will wait.
                 if active and alone is not None and alone.wanted:
                     stopping = True
                     break
-                # Asked for one by one: what comes next may depend on what came out so far.
+                # Requested one by one: the next job may depend on the results so far.
                 job = next(waiting, None)
                 more = job is not None
                 if job is not None:
@@ -322,21 +321,21 @@ def train_runs(
                     active.append(run)
                     yield from iter(run.turns.__next__, None)
             for run in [] if stopping else active:
-                hopeless = False
+                abandoned = False
                 for event in iter(run.turns.__next__, None):
                     yield event
                     if give_up is not None and event.kind == "epoch":
-                        hopeless |= give_up(event)
-                if hopeless and not run.over:
+                        abandoned |= give_up(event)
+                if abandoned and not run.over:
                     run.turns.close()
                     yield Event(run.job, "abandoned", run.run.epoch)
             active = [run for run in active if not run.over]
             if alone is not None:
                 stopping = stopping or alone.wanted
-            elif stop is not None and next(turns) % _TURNS_BETWEEN_QUESTIONS == 0:
-                # All must stop at the same step, or one waits for ever for the others' gradients.
-                # Asking costs a round trip, so it is not done at every step.
-                stopping = anyone(stop.wanted, execution.device)
+            elif stop is not None and next(turns) % _TURNS_BETWEEN_CHECKS == 0:
+                # All must stop at the same step, or one waits forever for the others' gradients.
+                # The check costs a round trip, so it is not done at every step.
+                stopping = any_process(stop.wanted, execution.device)
         for run in active:
             yield from run.stop()
     except torch.OutOfMemoryError as error:
@@ -347,7 +346,7 @@ def train_runs(
             "--batch-size, or choose a smaller --network or --set precision=bf16"
         ) from error
     finally:
-        # Whatever went wrong with one run, or in the program, the others' work is kept.
+        # After any error, in one run or in the program, the other runs are saved.
         for run in active:
             try:
                 with contextlib.suppress(Exception):

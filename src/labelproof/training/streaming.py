@@ -1,4 +1,4 @@
-"""Images that do not fit on the device: decoded in order, batch by batch, by worker processes."""
+"""Images that do not fit on the device, decoded batch by batch by worker processes."""
 
 from __future__ import annotations
 
@@ -26,21 +26,20 @@ from labelproof.training.geometry import centre_box, choose_box
 
 
 class StreamedImages:
-    """Batches of images that are decoded, cut and resized when they are needed.
+    """Batches of images that are decoded, cropped and resized on demand.
 
-    The processes that do it are started with the first batch and kept until `close`: an epoch's
-    order and draws are sent to them. They start without what this process has, so a GPU in use here
-    does not matter, and end when it ends. An array needs no decoding and no processes.
+    Worker processes start with the first batch and run until `close`; they receive each epoch's
+    order and draws. They are spawned, not forked, so this process may use a GPU, and they end when
+    it ends. An array needs no decoding and no workers.
 
-    What comes out is what `gather_images` takes for training and `prepare_images` for evaluation.
+    The batches are inputs of `gather_images` in training and of `prepare_images` in evaluation.
 
     Args:
-        images: A lazy source, which must be possible to send to other processes, or an array
-            `(N, C, H, W)`.
-        augmentation: With a resized crop, images may be of any size; without, all must have the
+        images: A lazy source, which must be picklable, or an array `(N, C, H, W)`.
+        augmentation: With a resized crop, images may have any size; without, all must have the
             first one's shape.
-        workers: Processes; with 0 everything happens in this one, with the same result.
-        device: Where the batches will go; for CUDA they lie in pinned memory.
+        workers: Number of processes; 0 decodes in this one, with the same result.
+        device: Where the batches will go; for CUDA they are in pinned memory.
     """
 
     def __init__(
@@ -54,22 +53,22 @@ class StreamedImages:
         self.images = images
         self.augmentation = augmentation or Augmentation()
         self.workers = 0 if isinstance(images, np.ndarray) else workers
-        # What is to be done, batch by batch; stays in this process, so it may change.
-        self._agenda: list[_Item] = []
+        # The batches to decode; the sampler stays in this process, so they may change.
+        self._queue: list[_Item] = []
         channels, height, width = images[0].shape
         size = self.augmentation.resized_crop
         self.shape = (size, size, channels) if size else (height, width, channels)
-        """Height, width and channels of every image that comes out."""
+        """Height, width and channels of every image in a batch."""
         self._loader: DataLoader[Any] | None = DataLoader(
             _Decoder(images, size, self.shape),
             batch_size=None,
-            sampler=self._agenda,
+            sampler=self._queue,
             num_workers=self.workers,
             multiprocessing_context="spawn" if self.workers else None,
             persistent_workers=self.workers > 0,
             worker_init_fn=_prepare_worker,
             pin_memory=torch.device(device).type == "cuda",
-            # Without one of its own, it draws from torch's global generator at every epoch.
+            # Otherwise it draws from torch's global generator at every epoch.
             generator=torch.Generator(),
         )
 
@@ -80,13 +79,13 @@ class StreamedImages:
         *,
         draws: Tensor | None = None,
     ) -> Iterator[Tensor]:
-        """Give the images in exactly this order. A new call ends the one before.
+        """Iterate over images in the given order. A new call ends the previous one.
 
         Args:
-            order: Which images, `(n)`.
-            batch_size: Of all batches but the last, which has what is left; or of each.
-            draws: A row of `draw_augmentation` for each place in `order`, `(n, K)`. It decides the
-                resized crops; without it the centre is shown, as in evaluation.
+            order: Indices of the images, `(n)`.
+            batch_size: Size of all batches but the last, which may be smaller; or of each.
+            draws: A row of `draw_augmentation` for each entry of `order`, `(n, K)`, for the resized
+                crops; without it the centre is cropped, as in evaluation.
 
         Yields:
             `(B, H, W, C)`, uint8, on the host.
@@ -103,15 +102,15 @@ class StreamedImages:
         if draws is not None and self.augmentation.resized_crop and indices:
             drawn = draws[:, self.augmentation.columns["resized_crop"]].cpu()
             boxes = [part.numpy() for part in drawn.split(sizes)]
-        self._agenda[:] = zip(indices, boxes, strict=True)
+        self._queue[:] = zip(indices, boxes, strict=True)
         return self._run(self._loader)
 
     def close(self) -> None:
-        """End the processes."""
+        """Stop the worker processes."""
         self._loader = None
 
     def _run(self, loader: DataLoader[Any]) -> Iterator[Tensor]:
-        if not self._agenda:
+        if not self._queue:
             return
         with interrupts(signal.SIG_IGN):
             batches = iter(loader)
@@ -125,7 +124,7 @@ _Item = tuple[NDArray[np.int64], "NDArray[np.float32] | None"]
 
 
 class _Decoder(data.Dataset[Any]):
-    """Makes a whole batch, in whichever process it finds itself."""
+    """Decodes a whole batch, in a worker or in this process."""
 
     def __init__(self, images: Images, size: int, shape: tuple[int, int, int]):
         self.images = images
@@ -138,14 +137,14 @@ class _Decoder(data.Dataset[Any]):
             return torch.from_numpy(self.images[index].transpose(0, 2, 3, 1).copy())
         batch = np.empty((len(index), *self.shape), np.uint8)
         try:
-            for place, number in enumerate(index.tolist()):
-                batch[place] = self._one(number, None if boxes is None else boxes[place])
+            for position, number in enumerate(index.tolist()):
+                batch[position] = self._decode(number, None if boxes is None else boxes[position])
         except ValueError as error:
-            # Returned, because what a loader's process raises arrives with another message.
+            # Returned, because the loader changes the message of what a worker raises.
             return error
         return torch.from_numpy(batch)
 
-    def _one(self, number: int, draws: NDArray[np.float32] | None) -> NDArray[np.uint8]:
+    def _decode(self, number: int, draws: NDArray[np.float32] | None) -> NDArray[np.uint8]:
         image = self.images[number].transpose(1, 2, 0)
         if self.size:
             height, width, _ = image.shape
@@ -183,8 +182,8 @@ def resize_box(
 
 
 def _prepare_worker(_: int) -> None:
-    # Ctrl-C reaches every process of the terminal; the parent decides. The loader itself sees to
-    # one torch thread, and to an end when the parent is gone.
+    # Ctrl-C reaches every process of the terminal; only the parent handles it. The loader itself
+    # limits workers to one torch thread and ends them when the parent is gone.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -204,7 +203,7 @@ class StreamedSet(DeviceInputs):
         }
 
     def evaluated(self, held: Tensor | None = None, *, crop: int = 0) -> Iterator[Tensor]:
-        """The test images, or the training images `held`; the crops are cut by the workers."""
+        """The test images, or the training images `held`; the workers crop them."""
         if held is None:
             batches = self.streams["test"].batches(range(len(self.dataset.test)), CHUNK)
         else:
@@ -214,17 +213,17 @@ class StreamedSet(DeviceInputs):
             yield prepare_images(on_device, mean=self.mean, std=self.std)
 
     def feed(self, examples: Examples, configuration: Configuration) -> Feed:
-        """Gives a run its batches."""
+        """The batches of a run."""
         return StreamedFeed(self, examples, configuration)
 
     def close(self) -> None:
-        """End the processes."""
+        """Stop the worker processes."""
         for stream in self.streams.values():
             stream.close()
 
 
 class StreamedFeed(Feed):
-    """Brings one batch after the other to a place on the device that stays the same."""
+    """Copies one batch after the other into the same buffers on the device."""
 
     def __init__(self, inputs: StreamedSet, examples: Examples, configuration: Configuration):
         super().__init__(inputs, examples, configuration)
@@ -236,7 +235,7 @@ class StreamedFeed(Feed):
         self._arriving: Iterator[tuple[Tensor, Tensor, Tensor]] = iter(())
 
     def load(self, plan: EpochPlan, *, start: int = 0) -> None:
-        """Take over an epoch's plan, with the first `start` steps behind it."""
+        """Load an epoch's plan, from step `start` on."""
         done = sum(share.local for share in plan.steps[:start])
         sizes = [share.local for share in plan.steps[start:]]
         order, draws = plan.order[done:], plan.draws[done:]
@@ -244,12 +243,12 @@ class StreamedFeed(Feed):
         self._arriving = zip(images, order.split(sizes), draws.split(sizes), strict=True)
 
     def stage(self) -> None:
-        """Copy the next batch to its place."""
-        places = (self.pixels, self.indices, self.draws)
-        for mine, came in zip(places, next(self._arriving), strict=True):
-            mine[: len(came)].copy_(came, non_blocking=True)
+        """Copy the next batch to the device."""
+        buffers = (self.pixels, self.indices, self.draws)
+        for buffer, values in zip(buffers, next(self._arriving), strict=True):
+            buffer[: len(values)].copy_(values, non_blocking=True)
 
     def fetch(self, size: int) -> Fetched:
-        """The `size` examples that were staged."""
+        """The `size` staged examples."""
         inputs = self.augment(self.pixels[:size], None, self.draws[:size])
         return self.with_labels(inputs, self.indices[:size])

@@ -39,9 +39,9 @@ class TrainedNetwork:
 
     Attributes:
         folder: The run's folder.
-        configuration: What was trained.
+        configuration: The run's configuration.
         description: The network's inputs and classes.
-        network: With its weights, in evaluation mode.
+        network: The network with its weights, in evaluation mode.
         record: The record of a finished run; `None` for an unfinished one.
         epochs: The number of epochs the weights were trained for.
         device: The network's device.
@@ -62,7 +62,7 @@ class TrainedNetwork:
 
     @property
     def blended(self) -> bool:
-        """Whether it is a blend of classifiers, each label of which was held out once."""
+        """Whether it is a blend of classifiers, with out-of-sample predictions of all labels."""
         return self.description.network == BLEND
 
     @property
@@ -77,10 +77,10 @@ class TrainedNetwork:
 
         Args:
             images: `(N, C, H, W)`, uint8, or a source that decodes them one by one. A run with
-                resized crops takes any size and looks at the centre, as in its own evaluation; any
-                other takes the size it was trained on. For a run on a table, rows `(N, F)` as
-                `columns.encode` gives them.
-            batch_size: Images at a time; results do not depend on it, up to rounding.
+                resized crops takes images of any size and uses the centre, as in its evaluation;
+                any other takes images of the size it was trained on. For a run on a table, rows
+                `(N, F)` as `columns.encode` returns them.
+            batch_size: Number of images per batch; it changes results only by rounding.
 
         Raises:
             ValueError: The images have another shape or type.
@@ -89,10 +89,10 @@ class TrainedNetwork:
         return torch.softmax(torch.cat([none, *self.logits(images, batch_size)]), dim=1)
 
     def logits(self, images: Images | Rows | Tensor, batch_size: int = CHUNK) -> Iterator[Tensor]:
-        """The logits of `probabilities`, batch by batch."""
+        """Iterate over the logits of each batch; see `probabilities`."""
         if self.tabular:
             for batch in self._rows(images).split(batch_size):
-                yield self._ask(batch)
+                yield self._predict(batch)
             return
         if isinstance(images, Tensor):
             images = images.cpu().numpy()
@@ -102,10 +102,10 @@ class TrainedNetwork:
         crop = Augmentation(resized_crop=self.description.crop)
         with closing(StreamedImages(images, crop)) as stream:
             for batch in stream.batches(range(len(images)), batch_size):
-                yield self._ask(self.prepare(batch))
+                yield self._predict(self.prepare(batch))
 
     def _rows(self, rows: Any) -> Tensor:
-        """Rows in the network's numbers."""
+        """Check and standardise rows."""
         given = np.asarray(rows)
         (features,) = self.description.input_shape
         if given.ndim != 2 or given.shape[1] != features or given.dtype.kind != "f":
@@ -116,9 +116,9 @@ class TrainedNetwork:
         return standardize(given, mean=self.description.mean, std=self.description.std)
 
     def fitted_probabilities(self, images: NDArray[np.uint8]) -> Tensor:
-        """As `probabilities`, for a batch of outputs of `fit_image`."""
+        """The probabilities of a batch of outputs of `fit_image`, `(N, C)`."""
         pixels = torch.from_numpy(images).permute(0, 2, 3, 1)
-        return torch.softmax(self._ask(self.prepare(pixels)), dim=1)
+        return torch.softmax(self._predict(self.prepare(pixels)), dim=1)
 
     def fit_image(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Resize and crop an image of any size to the network's input.
@@ -146,12 +146,12 @@ class TrainedNetwork:
         return fitted.reshape(height, width, channels).transpose(2, 0, 1)
 
     def prepare(self, pixels: Tensor) -> Tensor:
-        """What the network takes of images of its size, `(N, H, W, C)` uint8, on its device."""
+        """Normalise images `(N, H, W, C)`, uint8, of the network's size, on its device."""
         mean = torch.tensor(self.description.mean, device=self.device)
         std = torch.tensor(self.description.std, device=self.device)
         return prepare_images(pixels.to(self.device), mean=mean, std=std)
 
-    def _ask(self, inputs: Tensor) -> Tensor:
+    def _predict(self, inputs: Tensor) -> Tensor:
         with evaluating(self.network):
             return self.network(inputs.to(self.device)).float().cpu()
 
@@ -184,7 +184,7 @@ def load_network(
 
     Raises:
         FileNotFoundError: The folder is not a run's, or the run has no checkpoint yet.
-        ValueError: Its files are damaged, the weights do not fit the network, or the network is a
+        ValueError: Its files are corrupted, the weights do not fit the network, or the network is a
             factory that `network` does not name.
 
     Warns:
@@ -208,19 +208,19 @@ def load_network(
             f"{problem}; the weights are those of the earlier checkpoint {name}", stacklevel=2
         )
     try:
-        made = _with_weights(description, checkpoint.weights)
+        loaded = _with_weights(description, checkpoint.weights)
     except (RuntimeError, ValueError) as error:
         first = " ".join(str(error).split("\n\t")[1:2]) or str(error)
         raise ValueError(
             f"{path}: the weights do not fit the network {description.network}: {first.strip()}"
         ) from None
-    # Some devices have no float64, which a blend computes in.
+    # A blend computes in float64, which some devices lack.
     chosen = choose_device("cpu" if description.network == BLEND else device)
     return TrainedNetwork(
         folder=path,
         configuration=Configuration.recorded(checkpoint.values["configuration"]),
         description=description,
-        network=made.to(chosen).eval(),
+        network=loaded.to(chosen).eval(),
         record=read_record(path),
         epochs=checkpoint.values["epoch"],
         device=chosen,
@@ -230,22 +230,22 @@ def load_network(
 def _with_weights(description: Description, weights: dict[str, Tensor]) -> nn.Module:
     classes = len(description.class_names)
     if description.network != BLEND:
-        made = make_network(
+        network = make_network(
             description.network,
             num_classes=classes,
             input_shape=description.input_shape,
             pretrained=False,
         )
-        made.load_state_dict(weights)
-        return made
-    made = Blend(weights)
-    if (*made.mean.shape, len(made.prior)) != (*description.input_shape, classes):
-        raise ValueError(f"a blend of {len(made.mean)} features and {len(made.prior)} classes")
-    return made
+        network.load_state_dict(weights)
+        return network
+    blend = Blend(weights)
+    if (*blend.mean.shape, len(blend.prior)) != (*description.input_shape, classes):
+        raise ValueError(f"a blend of {len(blend.mean)} features and {len(blend.prior)} classes")
+    return blend
 
 
 def _check_factory(folder: Path, named: str, allowed: str | None) -> None:
-    """Refuse to import what a folder names and the caller does not: it may be anyone's folder."""
+    """Refuse to import a factory that only the folder names, since the folder may be untrusted."""
     if not is_factory(named):
         return
     if allowed is None or format_network(allowed) != format_network(named):

@@ -25,7 +25,7 @@ from labelproof.ranges import choose
 from labelproof.training.checkpoint import newest_whole
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, choose_examples
-from labelproof.training.execution import StopRequest, resolve_precision, taking_part
+from labelproof.training.execution import StopRequest, process_group, resolve_precision
 from labelproof.training.provenance import mark_data, refuse_other_data
 from labelproof.training.record import RunRecord
 from labelproof.training.run_folder import ATTEMPTS, RunFolder
@@ -153,7 +153,7 @@ class TrainPlan:
         places = self.request.places(self.folder)
         notes = Attempts(reading.as_values(), configuration.loss, places=places)
         job = Job(configuration, self.folder)
-        with StopRequest() as stop, taking_part(self.request.execution) as taken:
+        with StopRequest() as stop, process_group(self.request.execution) as taken:
             take_over(self.folder, taken, fresh=self.fresh)
             events = train_runs(
                 [job],
