@@ -50,8 +50,8 @@ def read_npz(path: Path, names: Sequence[str] | None = None) -> dict[str, NDArra
             reason = str(error)[:200] or type(error).__name__
             if "pickle" in reason or "Object arrays" in reason:
                 # NumPy's own message advises to allow pickles.
-                reason = "it holds Python objects or is of another kind; save plain arrays"
-            raise ValueError(f"{path.name}: not a whole file of arrays ({reason})") from None
+                reason = "it holds Python objects or is another kind of file; save plain arrays"
+            raise ValueError(f"{path.name}: not a valid file of arrays ({reason})") from None
 
 
 def check_room(path: Path) -> None:

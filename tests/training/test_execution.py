@@ -27,7 +27,7 @@ def test_the_fastest_device_is_taken_or_the_one_asked_for(
     assert choose_device("cuda") == torch.device("cuda")
     assert choose_device("cuda:0") == torch.device("cuda:0")
     for name in ("cuda:1", "mps", "meta", "xpu"):
-        with pytest.raises(ValueError, match=f"device: {name} is not there; auto takes"):
+        with pytest.raises(ValueError, match=f"device: {name} is not available; auto takes"):
             choose_device(name)
 
 

@@ -61,7 +61,7 @@ def test_predictions_are_those_the_training_kept_in_any_batches_and_containers(
 def test_broken_and_missing_weights_are_refused_with_the_reason(copy: Path) -> None:
     for weights in copy.glob("checkpoint/*.safetensors"):
         weights.write_bytes(weights.read_bytes()[:-1])
-    with pytest.raises(ValueError, match=r"safetensors: not a whole.*train it anew with --fresh"):
+    with pytest.raises(ValueError, match=r"safetensors: not a valid.*train it anew with --fresh"):
         load_network(copy)
     shutil.rmtree(copy / "checkpoint")
     with pytest.raises(FileNotFoundError, match="no whole checkpoint to load weights from; resume"):

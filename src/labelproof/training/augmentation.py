@@ -316,7 +316,7 @@ def jitter(images: Tensor, factors: Tensor, *, strengths: tuple[float, ...]) -> 
     """
     if images.shape[-1] not in (1, 3):
         raise ValueError(
-            f"images: colours can be changed where there are 1 or 3 channels, "
+            f"images: expected 1 or 3 channels, "
             f"got {images.shape[-1]}; leave jitter out of the augmentation"
         )
     changes = (_change_brightness, _change_contrast, _change_saturation, _turn_hue)

@@ -149,14 +149,14 @@ def _read(path: Path) -> Checkpoint:
         document = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][_KEY])
         checksum, version = document.pop("sha256"), document["format"]
     except (SafetensorError, ValueError, LookupError, TypeError, RecursionError) as error:
-        raise ValueError(f"not a whole checkpoint of labelproof ({error})") from None
+        raise ValueError(f"not a valid checkpoint of labelproof ({error})") from None
     if version != _FORMAT:
         raise LaterFormatError(
             f"{path}: expected a checkpoint of format {_FORMAT}, got {version}; update labelproof, "
             "or choose another folder"
         )
     if checksum != _digest(tensors, document):
-        raise ValueError("not as it was written: its checksum differs")
+        raise ValueError("corrupted: its checksum differs")
     weights, state = (
         {name.removeprefix(start): each for name, each in tensors.items() if name.startswith(start)}
         for start in (_WEIGHTS, _STATE)

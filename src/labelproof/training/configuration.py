@@ -151,7 +151,7 @@ class Configuration:
         # Only here are both the learning rate and its floor known.
         learning_rate(self.schedule, self.learning_rate, epochs=self.epochs)
         if self.nesterov and (not self.momentum or self.optimizer == "adamw"):
-            raise ValueError("nesterov: expected it with sgd and a momentum above 0 alone")
+            raise ValueError("nesterov: expected it only with sgd and a momentum above 0")
         if self.optimizer == "adamw" and self.momentum == 1:
             raise ValueError("momentum: expected a number below 1 for adamw, got 1")
         for name, value in canonical.items():

@@ -92,7 +92,7 @@ def choose_device(name: str = "auto") -> torch.device:
         "mps": torch.backends.mps.is_available(),
     }
     if not available.get(device.type, False):
-        raise ValueError(f"device: {name} is not there; auto takes the fastest that is")
+        raise ValueError(f"device: {name} is not available; auto takes the fastest that is")
     return device
 
 
@@ -238,7 +238,7 @@ def share_gradients(network: nn.Module) -> nn.Module:
     if any(isinstance(module, _BatchNorm) for module in network.modules()):
         raise ValueError(
             "network: expected one without batch norm, such as mlp, over several processes on "
-            f"{device.type}; torch synchronises batch norms on CUDA alone"
+            f"{device.type}; torch synchronises batch norms only on CUDA"
         )
     return DistributedDataParallel(network)
 

@@ -106,7 +106,7 @@ def read_description(folder: Path) -> Description:
             and len(read.class_names) > 1
             and read.crop >= 0
         ):
-            raise ValueError(f"no network takes this: {read}")
+            raise ValueError(f"impossible values: {read}")
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: not a description of a network ({str(error)[:300]})") from None
     return read

@@ -135,7 +135,7 @@ class Trainer:
         ]
         if examples.weight is not None and not self.algorithm.takes_weights:
             raise ValueError(
-                f"weight: examples that count differently are for the algorithm supervised, "
+                f"weight: expected the algorithm supervised, which alone takes example weights, "
                 f"got {configuration.algorithm}"
             )
         parts = self.algorithm.part_names(device, weighted=examples.weight is not None)
