@@ -86,7 +86,7 @@ def test_files_that_are_not_images_are_told_as_fit_does(
         (tmp_path / name).touch()
     with pytest.warns(DataWarning, match=r"3 files left out.*2 \.heic") as caught:
         load_folder(tmp_path)
-    with console.told():
+    with console.show_warnings():
         find_images([tmp_path], (1, 8, 8))
     assert capsys.readouterr().err.splitlines() == [f"warning: {caught[0].message}"]
 
