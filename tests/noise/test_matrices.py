@@ -1,4 +1,4 @@
-"""Transition matrices, which classes they drown, and labels drawn by them or by each sample."""
+"""Transition matrices, the classes they make unlearnable, and labels drawn by them or by sample."""
 
 import hashlib
 from typing import Any
@@ -103,7 +103,7 @@ def test_rows_and_columns_that_are_beaten_are_named_and_a_draw_is_lost() -> None
     (row,) = find_rivals(
         asymmetric_matrix(4, 0.6, confusions={1: 2}), class_sizes=[100, 100, 900, 100]
     )
-    assert row == "class 1 is written 2 with chance 0.6 and 1 with chance 0.4"
+    assert row == "class 1 is labelled 2 with probability 0.6 and 1 with probability 0.4"
     (column,) = find_rivals(symmetric_matrix(3, 0.3), class_sizes=[10_000, 10_000, 1000])
     assert column == "label 2 stands on about 1500 samples of class 0 and 700 of its own"
     for num_classes in (2, 3, 10, 100):
@@ -115,7 +115,7 @@ def test_rows_and_columns_that_are_beaten_are_named_and_a_draw_is_lost() -> None
 
 def test_the_warning_is_short_from_the_users_line_and_of_the_classes_that_came() -> None:
     with pytest.warns(
-        UnlearnableClassWarning, match=r"class 0 is written .* and 197 more"
+        UnlearnableClassWarning, match=r"class 0 is labelled .* and 197 more"
     ) as found:
         corrupt(np.arange(1000) % 100, symmetric_matrix(100, 1), seed=0)
     assert found[0].filename == __file__

@@ -129,7 +129,7 @@ def forward(
         for first in range(0, classes, BLOCK):
             here = columns + first
             z = tl.load(start + here, mask=here < classes, other=0.0).to(tl.float32)
-            z = tl.where(z == float("-inf"), 0.0, z)  # a masked class is no part of the norm
+            z = tl.where(z == float("-inf"), 0.0, z)  # a masked class is not part of the norm
             squares += z * z
         norm = tl.sqrt(tl.sum(squares))
         norm = tl.where(norm > 0, norm, 1.0)

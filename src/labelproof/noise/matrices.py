@@ -204,7 +204,7 @@ def find_rivals(matrix: Matrix, *, class_sizes: ArrayLike | None = None) -> list
         >>> find_rivals(symmetric_matrix(10, 0.8))
         []
         >>> find_rivals(pair_matrix(3, 0.6))[0]
-        'class 0 is written 1 with chance 0.6 and 0 with chance 0.4'
+        'class 0 is labelled 1 with probability 0.6 and 0 with probability 0.4'
         >>> print(*find_rivals(pair_matrix(2, 0.2), class_sizes=[1000, 100]))
         label 1 stands on about 200 samples of class 0 and 80 of its own
     """
@@ -217,8 +217,8 @@ def find_rivals(matrix: Matrix, *, class_sizes: ArrayLike | None = None) -> list
         )
     present = sizes > 0
     rows = [
-        f"class {label} is written {rival} with chance {other:.3g} and {label} with chance "
-        f"{own:.3g}"
+        f"class {label} is labelled {rival} with probability {other:.3g} and {label} with "
+        f"probability {own:.3g}"
         for label, rival, own, other in _beaten(matrix, present)
     ]
     columns = [
