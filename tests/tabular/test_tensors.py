@@ -86,6 +86,7 @@ def test_tensors_that_are_no_blend_are_refused() -> None:
         "another kind": {"0.pickle.code": left, **good},
         "a place that is no number": {"x.forest.left": left, **good},
         "a loop": changed("left", backwards),
+        "a loop to the right": changed("right", torch.zeros_like(left)),
         "a child past the end": changed("right", left + len(left)),
         "a feature that is not there": changed("feature", feature + 3),
         "a feature before the first": changed("feature", feature - 9),

@@ -185,8 +185,8 @@ class _Trees(_Member):
     def __init__(self, tensors: Mapping[str, Tensor]):
         super().__init__(tensors)
         self.depth, nodes = 0, self.roots.long().unique()
-        # Children come after their parent, or this would not end.
-        while len(inner := nodes[self.left[nodes] > nodes]):
+        # Both children come after their parent, or this would not end; see `fits`.
+        while len(inner := nodes[torch.minimum(self.left[nodes], self.right[nodes]) > nodes]):
             self.depth += 1
             nodes = torch.cat([self.left[inner], self.right[inner]]).long().unique()
 
