@@ -192,7 +192,7 @@ def fit_committee(
         if len(candidates) == 1:  # nothing is chosen, and the user's classifier may be slow
             examples = replace(examples, cuts=examples.cuts[:1])
         compared = _compare(candidates, examples, verbose=verbose)
-        return _make(candidates, examples, compared)
+        return _make_committee(candidates, examples, compared)
 
 
 class OutOfSample(NamedTuple):
@@ -238,7 +238,9 @@ def _should_train(candidate: Candidate, examples: LabelledRows, compared: Compar
     return True
 
 
-def _make(candidates: Sequence[Candidate], examples: LabelledRows, compared: Compared) -> Committee:
+def _make_committee(
+    candidates: Sequence[Candidate], examples: LabelledRows, compared: Compared
+) -> Committee:
     given, held, share = examples.given, examples.held_labels, examples.held_share
     weights = _blend(compared, held, share)
     blended = np.sum([weight * compared[key].table for key, weight in weights.items()], axis=0)

@@ -103,6 +103,10 @@ class ActiveRun:
         self.over = False
         self.turns = self._train()
 
+    def advance(self) -> Iterator[Event]:
+        """The events of the next turn: of the start at first, then of one step each."""
+        return iter(self.turns.__next__, None)
+
     def stop(self) -> Iterator[Event]:
         """Save and stop the run."""
         yield self.turns.throw(_Stop())
@@ -319,10 +323,10 @@ def train_runs(
                 if job is not None:
                     run = ActiveRun(job, execution, load, resident, checkpoint_seconds)
                     active.append(run)
-                    yield from iter(run.turns.__next__, None)
+                    yield from run.advance()
             for run in [] if stopping else active:
                 abandoned = False
-                for event in iter(run.turns.__next__, None):
+                for event in run.advance():
                     yield event
                     if give_up is not None and event.kind == "epoch":
                         abandoned |= give_up(event)
