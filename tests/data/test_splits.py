@@ -260,8 +260,8 @@ def test_rows_of_a_patient_stay_together_and_teach_nothing_about_her(tmp_path: P
     assert dataset.columns is not None
     assert dataset.columns.feature_names == ("size",)
     assert (dataset.train.groups == np.arange(90) // 3 * 3).all()
-    for part in choose_validation(dataset, Configuration("t"), parts=3).parts:
-        assert not set(part.train // 3) & set(part.validation // 3)
+    for part in choose_validation(dataset, Configuration("t"), parts=3):
+        assert not set(part.used // 3) & set(part.held // 3)
     examples = choose_examples(Configuration("t", validation=0.2), dataset)
     assert len(examples.held) == 18
     assert not set(examples.used // 3) & set(examples.held // 3)

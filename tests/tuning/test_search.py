@@ -13,7 +13,7 @@ from labelproof.data import Split, load_digits
 from labelproof.training import Event, choose_examples
 from labelproof.tuning import Search, Trial, tune
 from labelproof.tuning import search as course_module
-from labelproof.tuning.search import choose_validation
+from labelproof.tuning.search import choose_validation, identify
 
 SETTING = small(loss="ce", epochs=2)
 STRONG = "ce+sr(tau=0.5,p=0.1,lambda0=80,rho=1,r=1,normalize=false)"
@@ -115,9 +115,8 @@ def test_all_labels_are_the_given_ones_and_each_example_is_validated_on_once() -
     digits = small_digits()
     for noise, parts in (("none", 2), ("symmetric:0.4", 3), ("pair:0.2", 5)):
         configuration = small(noise=noise)
-        validation = choose_validation(digits, configuration, parts=parts)
+        folds = choose_validation(digits, configuration, parts=parts)
         given = choose_examples(configuration, digits).given
-        folds = [validation.examples(fold) for fold in range(parts)]
         for examples in folds:
             assert examples.clean is None
             assert list(examples.dataset.splits) == ["train"]
@@ -135,10 +134,11 @@ def test_a_large_set_holds_out_one_part_and_other_noise_is_another_search() -> N
     for count, held in ((10_000, 2000), (60_000, 10_000), (200_000, 20_000)):
         images = np.broadcast_to(digits.train.array[:1], (count, 1, 8, 8))
         large = replace(digits, splits={"train": Split(images, np.arange(count) % 10)})
-        assert choose_validation(large, small(noise="none")).rows == [held]
+        (fold,) = choose_validation(large, small(noise="none"))
+        assert len(fold.held) == held
     # Other noise is another search.
     prints = {
-        str(choose_validation(small_digits(), small(noise=noise, seed=seed)).fingerprint())
+        str(identify(choose_validation(small_digits(), small(noise=noise, seed=seed))))
         for noise, seed in (("symmetric:0.4", 1), ("symmetric:0.4", 2), ("none", 1))
     }
     assert len(prints) == 3

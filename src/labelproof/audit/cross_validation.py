@@ -58,7 +58,7 @@ class CrossValidation:
         self.setting = replace(configuration, validation=0.0)
         self.folder, self.note = folder, note
         self.attempts = attempts or Attempts({}, configuration.loss)
-        self.validation = choose_validation(dataset, self.setting, parts=folds, human=human)
+        self.parts = choose_validation(dataset, self.setting, parts=folds, human=human)
         self.failure: Exception | None = None
 
     @property
@@ -73,7 +73,7 @@ class CrossValidation:
         # The seed identifies the part, in `load` and to a reader of the folder.
         return [
             Job(replace(plain, seed=plain.seed + fold), self.folder / f"{fold + 1}")
-            for fold in range(len(self.validation.parts))
+            for fold in range(len(self.parts))
         ]
 
     def run(
@@ -99,24 +99,24 @@ class CrossValidation:
 
     def predictions(self) -> Predictions:
         """The out-of-sample predictions of all parts together."""
-        dataset = self.validation.dataset
+        dataset = self.parts[0].dataset
         logits = np.full((len(dataset.train), dataset.num_classes), np.nan, dtype=np.float32)
-        for job, part in zip(self.jobs, self.validation.parts, strict=True):
+        for job, part in zip(self.jobs, self.parts, strict=True):
             assert job.folder is not None  # noqa: S101
             record = RunFolder(job.folder).record(job.configuration)
             arrays = read_npz(job.folder / PREDICTIONS, ["held", "held_logits"])
-            if record is None or not np.array_equal(arrays["held"], part.validation):
+            if record is None or not np.array_equal(arrays["held"], part.held):
                 raise ValueError(
                     f"{self.folder}: the parts that are there were cut in another way, by an "
                     "earlier version or other groups; train them anew with --fresh"
                 )
             logits[arrays["held"]] = arrays["held_logits"]
-        index = np.sort(np.concatenate([part.validation for part in self.validation.parts]))
+        index = np.sort(np.concatenate([part.held for part in self.parts]))
         return Predictions(logits[index], index, dataset.train.labels[index])
 
     def load(self, configuration: Configuration) -> Examples:
         """The samples that the run of a part is trained on, and those it predicts."""
-        return self.validation.examples(configuration.seed - self.setting.seed)
+        return self.parts[configuration.seed - self.setting.seed]
 
 
 _ROBUST = 0.7

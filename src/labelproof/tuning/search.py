@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import html
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labelproof.data import Dataset, Holdout, Split, hold_out
+from labelproof.data import Dataset, Split, hold_out
 from labelproof.data.splits import folds as cut_folds
 from labelproof.losses import format_loss, parse_loss
 from labelproof.ranges import whole, within
@@ -116,13 +117,12 @@ def tune(
         True
     """
     trials, at_once = whole("trials", trials, 1), whole("at_once", at_once, 1)
-    if seconds is not None:
-        seconds = time.monotonic() + within("seconds", seconds, 0)
+    limit = math.inf if seconds is None else within("seconds", seconds, 0)
     course = Course(
         replace(configuration, validation=0.0),
         choose_validation(dataset, configuration, parts=folds),
         total=trials,
-        deadline=seconds,
+        deadline=time.monotonic() + limit,
         requested=[format_loss(parse_loss(loss)) for loss in losses],
         prune=prune,
         file=file,
@@ -145,56 +145,22 @@ cost; also the number held out of a larger dataset, within a tenth to a fifth of
 _FOLDS = 3
 
 
-@dataclass(frozen=True)
-class Validation:
-    """A dataset with noisy labels, and its folds.
-
-    Attributes:
-        dataset: Training images and given labels; no test set.
-        parts: For each fold, the examples to train on and to validate on.
-        balanced: Whether classes are weighted equally, whatever their size.
-    """
-
-    dataset: Dataset
-    parts: tuple[Holdout, ...]
-    balanced: bool = False
-
-    @property
-    def rows(self) -> list[int]:
-        """Number of validation examples of each fold."""
-        return [len(part.validation) for part in self.parts]
-
-    def examples(self, fold: int) -> Examples:
-        """The examples for the run of a fold."""
-        labels, part = self.dataset.train.labels, self.parts[fold]
-        weight = None
-        if self.balanced:
-            weight = balanced_weights(labels, part.train, num_classes=self.dataset.num_classes)
-        return Examples(self.dataset, part.train, labels, None, 0.0, part.validation, weight)
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Values by which a search of the same labels and folds is recognised."""
-        digest = hashlib.sha256(np.ascontiguousarray(self.dataset.train.labels, "<i8").tobytes())
-        for part in self.parts:
-            digest.update(np.ascontiguousarray(part.validation, "<i8").tobytes())
-        return {"rows": self.rows, "labels": digest.hexdigest()[:16]}
-
-
 def choose_validation(
     dataset: Dataset,
     configuration: Configuration,
     *,
     parts: int | str = "auto",
     human: str | os.PathLike[str] | None = None,
-) -> Validation:
+) -> list[Examples]:
     """Add the configuration's noise to the labels, if it has any, and make the folds.
+
+    Their dataset has the training images and given labels, and no test set.
 
     Example:
         >>> from labelproof.data import load_digits
-        >>> noisy = Configuration("digits", noise="symmetric:0.4")
-        >>> validation = choose_validation(load_digits(), noisy)
-        >>> validation.rows, "test" in validation.dataset.splits
-        ([449, 449, 449], False)
+        >>> folds = choose_validation(load_digits(), Configuration("digits", noise="symmetric:0.4"))
+        >>> [len(examples.held) for examples in folds], list(folds[0].dataset.splits)
+        ([449, 449, 449], ['train'])
     """
     plain = replace(configuration, validation=0.0)
     chosen = choose_examples(plain, dataset, human=human)
@@ -214,7 +180,22 @@ def choose_validation(
             "the others"
         )
     noisy = replace(dataset, splits={"train": Split(dataset.train.images, given)}, clean=False)
-    return Validation(noisy, tuple(cut), configuration.class_weight == "balanced")
+    folds = [Examples(noisy, part.train, given, None, 0.0, part.validation) for part in cut]
+    if configuration.class_weight != "balanced":
+        return folds
+    classes = dataset.num_classes
+    return [
+        replace(fold, weight=balanced_weights(given, fold.used, num_classes=classes))
+        for fold in folds
+    ]
+
+
+def identify(folds: Sequence[Examples]) -> dict[str, Any]:
+    """Values by which a search of the same labels and folds is recognised."""
+    digest = hashlib.sha256(np.ascontiguousarray(folds[0].given, "<i8").tobytes())
+    for fold in folds:
+        digest.update(np.ascontiguousarray(fold.held, "<i8").tobytes())
+    return {"rows": [len(fold.held) for fold in folds], "labels": digest.hexdigest()[:16]}
 
 
 def count_folds(parts: int | str, examples: int) -> int:
@@ -230,32 +211,35 @@ def count_folds(parts: int | str, examples: int) -> int:
 
 @dataclass
 class Course:
-    """A search in progress: its trials, the settings to try next, and the runs to abandon."""
+    """A search in progress: its trials, the settings to try next, and the active runs."""
 
     configuration: Configuration
-    validation: Validation
+    folds: Sequence[Examples]
     total: int
-    deadline: float | None
+    deadline: float
     requested: Sequence[str]
     prune: bool
     file: Path | None
     trials: list[Trial] = field(default_factory=list)
     active: dict[Job, tuple[Trial, int, Watch]] = field(default_factory=dict)
-    abandoned: set[Job] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        epochs = self.configuration.epochs
-        dataset = self.validation.dataset
+        epochs, dataset = self.configuration.epochs, self.folds[0].dataset
         self.classes = dataset.num_classes
         known = first_settings(epochs=epochs, classes=self.classes, images=not dataset.tabular)
         self.waiting = [(loss, self.configuration.l1, "asked") for loss in self.requested]
         self.waiting += [(loss, l1, "start") for loss, l1 in known if loss not in self.requested]
-        self.about = self.configuration.as_values() | self.validation.fingerprint()
+        self.about = self.configuration.as_values() | identify(self.folds)
         del self.about["loss"]
         if self.file is not None:
             self.trials = read_journal(self.file, self.about)
         for trial in self.trials:
             self._follow(trial)
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() >= self.deadline
 
     def run(
         self, execution: Execution, *, at_once: int, stop: StopRequest
@@ -263,71 +247,71 @@ class Course:
         """Train until all trials are over, the time is up, or a stop is requested."""
         # Whether a trial's later folds are needed is known only after its first, when the jobs may
         # have run out: so there may be several rounds.
-        while not (stop.wanted or self._late()) and (
+        while not (stop.wanted or self.late) and (
             len(self.trials) < self.total or "waiting" in [trial.state for trial in self.trials]
         ):
             for event in train_runs(
                 self._jobs(),
                 execution,
-                load=lambda each: self.validation.examples(each.seed - self.configuration.seed),
+                load=lambda each: self.folds[each.seed - self.configuration.seed],
                 at_once=at_once,
                 stop=stop,
-                give_up=lambda event: event.job in self.abandoned,
+                give_up=self._judge,
             ):
-                trial = self._take(event)
                 yield event
-                if trial is not None:
-                    yield trial
+                if event.kind not in ("started", "epoch", "notice"):
+                    trial = self._end(event)
+                    if trial.state != "waiting":
+                        yield trial
 
     def _jobs(self) -> Iterator[Job]:
-        while (turn := self._next()) is not None:
-            trial, fold = turn
+        while not self.late:
+            # One fold at a time, so that a trial abandoned in its first costs no more than that.
+            busy = [trial.number for trial, _, _ in self.active.values()]
+            open = (each for each in self.trials if each.state == "waiting")
+            trial = next((each for each in open if each.number not in busy), None)
+            if trial is None:
+                if len(self.trials) >= self.total:
+                    return
+                trial = self._propose()
+                self.trials.append(trial)
             # The seed identifies the fold, and is the same for all trials, so that they differ
             # only in the loss.
+            fold = len(trial.finished)
             seed = self.configuration.seed + fold
             job = Job(replace(trial.configure(self.configuration), seed=seed))
-            self.active[job] = (*turn, Watch(self.validation.examples(fold), job.configuration))
+            self.active[job] = trial, fold, Watch(self.folds[fold], job.configuration)
             yield job
 
-    def _next(self) -> tuple[Trial, int] | None:
-        if self._late():
-            return None
-        busy = {id(trial) for trial, _, _ in self.active.values()}
-        for trial in self.trials:
-            # One fold at a time, so that a trial abandoned in its first costs no more than that.
-            if trial.state == "waiting" and id(trial) not in busy:
-                return trial, len(trial.finished)
-        if len(self.trials) >= self.total:
-            return None
-        loss, l1, origin = self._propose()
-        number, rows, epochs = len(self.trials), self.validation.rows, self.configuration.epochs
-        trial = Trial(number, loss, origin, rows=rows, epochs=epochs, l1=l1)
-        self.trials.append(trial)
-        return trial, 0
-
-    def _propose(self) -> tuple[str, float, str]:
-        tried = {trial.loss for trial in self.trials}
-        while self.waiting:
-            loss, l1, origin = self.waiting.pop(0)
-            if loss not in tried:
-                return loss, l1, origin
+    def _propose(self) -> Trial:
         epochs, seed = self.configuration.epochs, self.configuration.seed
-        return propose(self.trials, epochs=epochs, classes=self.classes, seed=seed), 0.0, "search"
+        tried = {trial.loss for trial in self.trials}
+        self.waiting = [each for each in self.waiting if each[0] not in tried]
+        if self.waiting:
+            loss, l1, origin = self.waiting.pop(0)
+        else:
+            loss = propose(self.trials, epochs=epochs, classes=self.classes, seed=seed)
+            l1, origin = 0.0, "search"
+        rows = self.about["rows"]
+        return Trial(len(self.trials), loss, origin, rows=rows, epochs=epochs, l1=l1)
 
-    def _late(self) -> bool:
-        return self.deadline is not None and time.monotonic() >= self.deadline
-
-    def _take(self, event: Event) -> Trial | None:
-        """Handle an event of a run; returns its trial if that is over now."""
+    def _judge(self, event: Event) -> bool:
+        """Add an epoch to its trial; whether the run is to be abandoned."""
         trial, fold, watch = self.active[event.job]
-        if event.kind == "epoch":
-            trial.add(fold, event.value["validation_accuracy"])
-            self._judge(event.job, trial, fold, watch.look(event.value))
-            return None
-        if event.kind in ("started", "notice"):
-            return None
-        del self.active[event.job]
-        self.abandoned.discard(event.job)
+        trial.add(fold, event.value["validation_accuracy"])
+        collapsed = watch.look(event.value)
+        if trial.state != "waiting":
+            return True
+        if collapsed is not None:
+            trial.state, trial.why = "collapsed", collapsed
+        elif self.prune and fold == 0 and (why := hopeless(trial, self.trials)) is not None:
+            trial.state, trial.why = "pruned", why
+        late = self.late and any(other.state == "complete" for other in self.trials)
+        return trial.state != "waiting" or late
+
+    def _end(self, event: Event) -> Trial:
+        """Note how a run ended; returns its trial."""
+        trial, fold, _ = self.active.pop(event.job)
         if event.kind == "failed":
             trial.state, trial.why = "failed", str(event.value)
         elif event.kind == "finished":
@@ -338,18 +322,7 @@ class Course:
         self._follow(trial)
         if self.file is not None:
             write_journal(self.file, self.trials, self.about)
-        return None if trial.state == "waiting" else trial
-
-    def _judge(self, job: Job, trial: Trial, fold: int, collapsed: str | None) -> None:
-        if trial.state != "waiting":
-            return
-        if collapsed is not None:
-            trial.state, trial.why = "collapsed", collapsed
-        elif self.prune and fold == 0 and (why := hopeless(trial, self.trials)) is not None:
-            trial.state, trial.why = "pruned", why
-        late = self._late() and any(other.state == "complete" for other in self.trials)
-        if trial.state != "waiting" or late:
-            self.abandoned.add(job)
+        return trial
 
     def _follow(self, trial: Trial) -> None:
         """Queue a weaker penalty after a trial whose penalty was too strong."""
