@@ -293,6 +293,8 @@ def test_groups_are_kept_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     Path("visits.csv").write_text("\n".join(["pulse,patient,ill", *rows]) + "\n")
     table = ("visits.csv", "--label", "ill", *SMALL)
     group = (*table, "--group", "patient")
+    planned = succeed("fit", *group, "--dry-run")
+    assert "\n# Kept together: 30 groups by patient\n" in planned.stdout  # a comment in TOML
     fitted = succeed("fit", *group, "--output", "run")
     assert "Kept together: 30 groups by patient" in fitted.output
     with np.load("run/predictions.npz") as predictions:

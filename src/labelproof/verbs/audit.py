@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from labelproof.models.text import is_factory
 from labelproof.report.audit import write_audit_page
 from labelproof.tabular.run import blend_configuration, blend_rows, fit_blend, name_blend
 from labelproof.training import Configuration, StopRequest
-from labelproof.training.files import clear_litter, remove_folder
+from labelproof.training.files import remove_folder
 from labelproof.training.provenance import MODEL
 from labelproof.training.run_folder import owning
 from labelproof.verbs.budget import time_steps
@@ -43,8 +43,8 @@ from labelproof.verbs.progress import Callback, Reporter
 from labelproof.verbs.run import Run, load_run
 from labelproof.verbs.summaries import (
     describe_audit,
-    describe_plan,
     describe_rehearsal,
+    describe_start,
     roughly,
     stem_of,
 )
@@ -167,42 +167,35 @@ class AuditPlan:
         *,
         probabilities: PredictionSource | None = None,
         labels: Any = None,
-        class_names: Sequence[str] | None = None,
-        id: str | None = None,
-        folds: int | None = None,
         output: str | os.PathLike[str] | None = None,
         fresh: bool = False,
-        progress: Reporter | Callback | bool | None = None,
         **options: Any,
     ):
-        file = labels if is_path(labels) else None
-        self.request = request = Request(data, labels=file, progress=progress, **options)
+        matching = {name: options.pop(name, None) for name in ("class_names", "id")}
+        folds, file = options.pop("folds", None), labels if is_path(labels) else None
+        self.request = request = Request(data, labels=file, **options)
         self.reporter, self.kept, self.fresh = request.reporter, output is not None, fresh
-        reading, network = request.reading, request.settings.get("network")
-        training = {"folds": folds, "loss": request.loss, "drop": reading.drop}
-        training |= {"group": reading.group, **request.settings}
-        columns = {"label": reading.label, "labels": reading.labels}
-        matching = {"class_names": class_names, "id": id}
+        given = {**options, **matching, "folds": folds, "labels": file}
+        training = ["folds", "loss", "drop", "group", *request.settings]
         if isinstance(data, Run) or (is_path(data) and (Path(str(data)) / MODEL).exists()):
+            network = request.settings.get("network")
             if network is not None and is_factory(network):
-                del training["network"]  # it allows the run's own code to run
-            why = f"expected without a run, which has its own, and {data} is one"
-            _refuse({**training, **columns, **matching, "probabilities": probabilities}, why)
+                training.remove("network")  # it allows the run's own code to run
+            given["probabilities"] = None if probabilities is None else "some"
+            names = (*training, "label", "labels", *matching, "probabilities")
+            _refuse(given, names, f"expected without a run, which has its own, and {data} is one")
             self.find = partial(_audit_run, request)
         elif probabilities is not None:
-            names = ("workers", "image_memory", "human_labels")
-            training |= {name: getattr(request, name) for name in names}
-            training["device"] = None if request.device == "auto" else request.device
-            if _holds_labels_alone(data):
-                training |= columns
-            _refuse(training, "expected without --probabilities, for which nothing is trained")
+            training += ["workers", "image_memory", "human_labels", "device"]
+            names = (*training, "label", "labels") if _holds_labels_alone(data) else training
+            _refuse(given, names, "expected without --probabilities, for which nothing is trained")
             if data is None and labels is None:
                 raise ValueError("labels: expected with probabilities and without data, got none")
             self.find = partial(_audit_given, request, probabilities, labels, **matching)
         elif data is None:
             raise ValueError("data: expected what is to be audited, or labels and probabilities")
         else:
-            _refuse(matching, "expected with --probabilities")
+            _refuse(given, matching, "expected with --probabilities")
             self._choose(folds)
         self.folder, self._keeper = choose_folder(output, "audit")
         refuse_foreign(self.folder, AUDIT_FILES)
@@ -221,15 +214,10 @@ class AuditPlan:
             if open and request.slow:
                 # Half the epochs: several networks are trained, with a loss that learns fast.
                 settings = {**settings, "epochs": max(choose_recipe(dataset).epochs // 2, 20)}
-            configuration = choose_recipe(
-                dataset,
-                data=request.called,
-                fast=not request.slow,
-                loss=loss or audit_loss(look_at(dataset), dataset.train.labels),
-                **settings,
-            )
+            loss = loss or audit_loss(look_at(dataset), dataset.train.labels)
+            configuration = request.recipe(loss=loss, **settings)
         self.configuration, self.folds = configuration, _choose_folds(folds, dataset.train)
-        self.reporter.say(describe_plan(dataset, configuration, self.folds))
+        self.reporter.say(describe_start(dataset, configuration, folds=self.folds))
 
     def preview(self) -> None:
         """Print the plan and the estimated time; nothing is written."""
@@ -250,6 +238,9 @@ class AuditPlan:
                 found = self._cross_validate()
             elif self.kept:
                 found.write(self.folder)
+            # No longer needed, and hundreds of megabytes with large networks.
+            if (self.folder / RUNS).is_dir():
+                remove_folder(self.folder / RUNS)
             if self.kept:
                 write_page(self.folder, found, self.reporter)
                 self.reporter.say(describe_audit(found, self.folder))
@@ -277,60 +268,51 @@ class AuditPlan:
 
     def _cross_validate(self) -> Audit:
         """Train what is not finished, and write the audit to the folder."""
-        folder, configuration, request = self.folder, self.configuration, self.request
-        attempts = self._resume()
+        folder, request, attempts = self.folder, self.request, self._resume()
         attempts.places = request.places(folder)
+        now = {"data": request.place, "options": request.reading.options()}
         if (folder / AUDIT).exists():
             kept = Audit.read(folder)
             self.reporter.say("Finished before, and not trained again; --fresh trains it anew:")
-            _remove_runs(folder)
+            found = replace(kept, **now, dataset=request.dataset)
             # Data and audit may have been moved together since.
-            options = request.reading.options()
-            found = replace(kept, data=request.place, options=options, dataset=request.dataset)
-            if (found.data, dict(found.options)) != (kept.data, dict(kept.options)):
+            if {"data": kept.data, "options": dict(kept.options)} != now:
                 found.write(folder)
             return found
-        configuration = attempts.configure(configuration)
-        if self.configuration.network == BLEND:
+        configuration = attempts.configure(self.configuration)
+        if configuration.network == BLEND:
             attempts.write(folder, SETTINGS)
-            predictions, method = self._blend(configuration)
+            examples, rows = blend_rows(configuration, request.dataset, human=request.human)
+            with self.reporter.working("Comparing classifiers"):
+                committee, predictions = fit_blend(examples, rows, seed=configuration.seed)
+            method: dict[str, Any] = {"network": name_blend(committee.scores)}
         else:
-            with StopRequest() as stop:
-                predictions, method = self._train(configuration, attempts, stop)
+            predictions, method = self._train(configuration, attempts)
         noise = None if configuration.noise == "none" else configuration.noise
         method = {"predictions": "cross-validation", **method, "noise": noise}
-        more = {"method": method, "options": request.reading.options()}
-        found = conclude(request.dataset, predictions, data=request.place, **more)
+        found = conclude(request.dataset, predictions, method=method, **now)
         found.write(folder)
-        _remove_runs(folder)
         return found
 
-    def _blend(self, configuration: Configuration) -> tuple[Predictions, dict[str, Any]]:
-        """The out-of-sample predictions of a blend, and what it consists of."""
-        dataset, human = self.request.dataset, self.request.human
-        examples, rows = blend_rows(configuration, dataset, human=human)
-        with self.reporter.working("Comparing classifiers"):
-            committee, predictions = fit_blend(examples, rows, seed=configuration.seed)
-        return predictions, {"network": name_blend(committee.scores)}
-
     def _train(
-        self, configuration: Configuration, attempts: Attempts, stop: StopRequest
+        self, configuration: Configuration, attempts: Attempts
     ) -> tuple[Predictions, dict[str, Any]]:
-        """The out-of-sample predictions of networks, one per fold, and how they were trained."""
+        """The out-of-sample predictions of networks, and how they were trained."""
         folder, folds, execution = self.folder, self.folds, self.request.execution
-        validation = CrossValidation(
-            self.request.decode(configuration),
-            configuration,
-            folds=folds,
-            folder=folder / RUNS,
-            human=self.request.human,
-            attempts=attempts,
-            note=lambda: attempts.write(folder, SETTINGS),
-        )
         at_once = min(folds, _AT_ONCE) if execution.device.type == "cuda" else 1
-        with self.reporter.display(runs=folds, epochs=folds * configuration.epochs) as display:
-            for event in validation.run(execution, at_once=at_once, stop=stop):
-                display.show(event)
+        with StopRequest() as stop:
+            validation = CrossValidation(
+                self.request.decode(configuration),
+                configuration,
+                folds=folds,
+                folder=folder / RUNS,
+                human=self.request.human,
+                attempts=attempts,
+                note=lambda: attempts.write(folder, SETTINGS),
+            )
+            with self.reporter.display(runs=folds, epochs=folds * configuration.epochs) as display:
+                for event in validation.run(execution, at_once=at_once, stop=stop):
+                    display.show(event)
         if stop.wanted:
             raise StoppedError(f"Stopped; the same command resumes from {folder}.", stop.exit_code)
         if validation.failure is not None:
@@ -340,9 +322,9 @@ class AuditPlan:
         return validation.predictions(), {"folds": folds, **named}
 
 
-def _refuse(options: Mapping[str, Any], why: str) -> None:
-    for name, value in options.items():
-        if value is not None and value != ():
+def _refuse(given: Mapping[str, Any], names: Iterable[str], why: str) -> None:
+    for name in names:
+        if given.get(name) is not None and given[name] not in ((), [], "auto"):
             raise ValueError(f"--{name.replace('_', '-')}: {why}")
 
 
@@ -401,11 +383,3 @@ def _choose_folds(requested: int | None, split: Split) -> int:
     if not 2 <= requested <= most:
         raise ValueError(f"--folds: expected 2 to {most:,}, the number of {what}, got {requested}")
     return requested
-
-
-def _remove_runs(folder: Path) -> None:
-    # No longer needed, and hundreds of megabytes with large networks.
-    if (folder / RUNS).is_dir():
-        remove_folder(folder / RUNS)
-    # Remains of an earlier removal that was killed.
-    clear_litter(folder)

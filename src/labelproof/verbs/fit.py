@@ -13,7 +13,7 @@ from labelproof.data import Dataset
 from labelproof.data.images import OnError
 from labelproof.fitting.attempts import Attempts, read_attempts, resume_attempts, train_robustly
 from labelproof.fitting.frozen import frozen_settings, train_frozen
-from labelproof.fitting.recipe import check_feasible, choose_recipe
+from labelproof.fitting.recipe import check_feasible
 from labelproof.models.blend import BLEND
 from labelproof.models.pretrained import is_pretrained
 from labelproof.ranges import within
@@ -77,7 +77,8 @@ class FitPlan:
         self.minutes, time = self._choose_minutes(minutes), ""
         if self.minutes is not None:
             time = self._fit_into(self.minutes)
-        self.lines = describe_start(self.dataset, self.configuration, auto=self.auto)
+        start = describe_start(self.dataset, self.configuration, auto=self.auto)
+        self.lines = start.splitlines()
         if self.frozen:
             self.lines.append("Frozen: only its last layer is trained; the rest keeps its weights")
         self.lines += [time] if time else []
@@ -123,12 +124,7 @@ class FitPlan:
             decided = frozen_settings(self.dataset, decided["network"]) | decided
         if self.request.loss is not None and not self.auto:
             decided["loss"] = self.request.loss
-        return choose_recipe(
-            self.dataset,
-            data=self.request.called,
-            fast=not self.request.slow,
-            **{"validation": 0.1} | decided | more,
-        )
+        return self.request.recipe(**{"validation": 0.1} | decided | more)
 
     def _choose_minutes(self, requested: float | None) -> float | None:
         """The time limit for images on a CPU; `None` where there is no limit."""

@@ -25,6 +25,7 @@ from labelproof.data.images import ImageFiles, OnError, channel_statistics, look
 from labelproof.data.load import Reading
 from labelproof.data.notices import few, readable
 from labelproof.data.published import find_human_labels, is_known
+from labelproof.fitting.recipe import choose_recipe
 from labelproof.training import Configuration, Execution, choose_execution
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.files import is_litter
@@ -110,7 +111,7 @@ class Request:
         **more: Any,
     ):
         self.data, self.loss, self.reporter = data, loss, as_reporter(progress)
-        self.device, self.workers, self.image_memory = device, workers, image_memory
+        self.device, self.image_memory = device, image_memory
         self.execution = choose_execution(device, compile=compile, workers=workers)
         self.on_error: OnError = on_error
         columns = {name: more.pop(name) for name in READING if name in more}
@@ -139,6 +140,10 @@ class Request:
         used = [dataset.class_names[label] for label in np.unique(dataset.train.labels)]
         refuse_classes(dataset.name, used, len(dataset.train))
         return dataset
+
+    def recipe(self, **settings: Any) -> Configuration:
+        """How to train a network on the data, with some settings given."""
+        return choose_recipe(self.dataset, data=self.called, fast=not self.slow, **settings)
 
     def asked(self, configuration: Configuration, **more: Any) -> dict[str, Any]:
         """Settings and fingerprint, by which an earlier result is recognised as the same."""

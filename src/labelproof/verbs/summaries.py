@@ -83,20 +83,28 @@ def of_parts(dataset: Dataset, names: Sequence[str]) -> str:
     return ", ".join(f"{size} of {readable(name)}" for size, name in zip(sizes, names, strict=True))
 
 
-def describe_start(dataset: Dataset, configuration: Configuration, *, auto: bool) -> list[str]:
-    """Lines on the data and the recipe, before training."""
-    lines = [describe_data(dataset)]
-    if configuration.network != BLEND:
-        loss = "a loss that is chosen first" if auto else configuration.loss
-        lines.append(
-            f"Recipe: {configuration.network}, {count(configuration.epochs, 'epoch')} in batches "
-            f"of {configuration.batch_size}, {loss}"
-        )
-    if "test" in dataset.splits:
+def describe_start(
+    dataset: Dataset, configuration: Configuration, *, auto: bool = False, folds: int = 0
+) -> str:
+    """Lines on the data and what is trained on them, by a fit or in the `folds` of an audit."""
+    lines, epochs = [describe_data(dataset)], count(configuration.epochs, "epoch")
+    loss = "a loss that is chosen first" if auto else configuration.loss
+    unused = [name for name in dataset.splits if name != "train"]
+    if "test" in unused and not folds:
+        unused.remove("test")
         lines.append(f"Measured on: {of_parts(dataset, ['test'])}, never learned from")
-    if unused := [name for name in dataset.splits if name not in ("train", "test")]:
-        lines.append(f"Not used: {of_parts(dataset, unused)}")
-    return lines
+    if unused:
+        lines.append(f"{'Not audited' if folds else 'Not used'}: {of_parts(dataset, unused)}")
+    if configuration.network == BLEND:
+        return "\n".join(lines)
+    batches = f"in batches of {configuration.batch_size}"
+    recipe = f"Recipe: {configuration.network}, {epochs} {batches}, {loss}"
+    if folds:
+        recipe = (
+            f"Cross-validation: {folds} networks ({configuration.network}), each for {epochs} on "
+            f"{folds - 1} of {folds} parts, {loss}"
+        )
+    return "\n".join([*lines, recipe])
 
 
 def describe_fit(
@@ -139,21 +147,6 @@ def describe_fit(
     if audit is not None and len(audit.findings.suspects):
         lines.append(f"Review: labelproof review {place}")
     return "\n".join(line for line in lines if line)
-
-
-def describe_plan(dataset: Dataset, configuration: Configuration, parts: int) -> str:
-    """Lines on the data and what an audit trains on them, also for a dry run."""
-    lines = [describe_data(dataset)]
-    others = [name for name in dataset.splits if name != "train"]
-    if others:
-        lines.append(f"Not audited: {of_parts(dataset, others)}")
-    if configuration.network != BLEND:
-        lines.append(
-            f"Cross-validation: {parts} networks ({configuration.network}), each for "
-            f"{count(configuration.epochs, 'epoch')} on {parts - 1} of {parts} parts, "
-            f"{configuration.loss}"
-        )
-    return "\n".join(lines)
 
 
 def describe_audit(audit: Audit, folder: Path) -> str:

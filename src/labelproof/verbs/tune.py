@@ -11,7 +11,6 @@ from typing import Any
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import Reading
-from labelproof.fitting.recipe import choose_recipe
 from labelproof.training import Configuration, Event, StopRequest
 from labelproof.tuning.search import Search, count_folds
 from labelproof.tuning.search import tune as run_trials
@@ -102,9 +101,7 @@ def tune(
         del given[name]
     request = Request(**given, **settings)
     reporter, settings = request.reporter, request.settings
-    recipe = choose_recipe(
-        request.dataset, data=request.called, fast=not request.slow, validation=0.0, **settings
-    )
+    recipe = request.recipe(validation=0.0, **settings)
     dataset = request.decode(recipe)
     file = None if output is None else Path(output)
     if fresh and file is not None:
