@@ -21,13 +21,11 @@ NAMES = (
     *("demo", "fit", "train", "tune", "audit", "evaluate", "review", "predict", "export"),
     *("compare", "bench", "table", "figure", "losses", "data"),
 )
-"""The commands, in the order of the help: each is a function in the file of its name, or in that
-of another command."""
+"""The commands in the order of the help, each a function in the file of its name or of `_FILES`."""
 
 _FILES = {
-    "tune": "fit",
-    "review": "audit",
     "compare": "table",
+    **dict.fromkeys(("fit", "train", "tune", "audit", "review"), "verbs"),
     **dict.fromkeys(("evaluate", "predict", "export"), "run"),
 }
 
