@@ -1,8 +1,6 @@
 """Collapse is seen in runs that collapse, and in no others."""
 
 import itertools
-import json
-from pathlib import Path
 
 import pytest
 from made_trials import made
@@ -10,7 +8,6 @@ from small_runs import load_small, small, small_digits, train
 
 from labelproof.losses import parse_loss
 from labelproof.training import Job, choose_examples
-from labelproof.training.run_folder import METRICS
 from labelproof.tuning import Trial, back_off, collapse
 from labelproof.tuning.collapse import Watch, hopeless
 
@@ -109,28 +106,9 @@ STUCK = {"validation_accuracy": 10.0, "predicted_classes": 1.0}
 ASKED = small(noise="none", validation=0.25, epochs=40)
 
 
-@pytest.fixture
-def watch() -> Watch:
-    """Of a run on 150 digits in batches of 32."""
-    return Watch(load_small(ASKED), ASKED)
-
-
-def test_a_run_that_is_stuck_is_given_up_after_its_patience(watch: Watch) -> None:
-    # Five steps an epoch: 120 of them take 24.
+def test_a_run_that_is_stuck_is_seen_after_its_patience() -> None:
+    watch = Watch(load_small(ASKED), ASKED)
+    # 150 digits in batches of 32 are five steps an epoch: 120 of them take 24.
     assert watch.patience == 24
-    assert not any(watch(LEARNS) for _ in range(40))
-    assert watch.reason == watch.news == ""
-    seen = [watch(STUCK) for _ in range(30)]
-    assert seen == [False] * 23 + [True] * 7
-    assert watch.news == f"The network has collapsed: {watch.reason}"
-    watch.news = ""
-    assert watch(STUCK)
-    assert watch.news == ""
-
-
-def test_epochs_before_a_stop_are_remembered(watch: Watch, tmp_path: Path) -> None:
-    lines = [STUCK] * 23 + [LEARNS]
-    (tmp_path / METRICS).write_text("".join(json.dumps(line) + "\n" for line in lines))
-    watch.remember(tmp_path, 23)
-    assert watch.reason == ""
-    assert watch(STUCK)
+    assert not any(watch.look(LEARNS) for _ in range(40))
+    assert [watch.look(STUCK) is not None for _ in range(30)] == [False] * 23 + [True] * 7

@@ -16,7 +16,7 @@ from labelproof.training.examples import Examples
 from labelproof.training.execution import Execution, StopRequest
 from labelproof.training.files import read_fields, read_json, write_text
 from labelproof.training.provenance import other_data
-from labelproof.training.run_folder import ATTEMPTS, SEARCH, RunFolder, owning, remove_run
+from labelproof.training.run_folder import ATTEMPTS, METRICS, SEARCH, RunFolder, owning, remove_run
 from labelproof.training.runner import Event, Job, train_runs
 from labelproof.tuning.collapse import Watch, back_off
 from labelproof.tuning.trial import penalty
@@ -137,41 +137,44 @@ def train_robustly(
         at_once: Runs at a time.
         stop: Checked between steps.
     """
-    load = functools.cache(load)
+    load, reasons = functools.cache(load), dict[Job, str]()
     while True:
         runs = [_configure(job, attempts) for job in jobs]
         for run in runs:
             _remove_collapsed(_folder(run), attempts)
-        possible = back_off(attempts.loss)
-        weaker = possible if weaken else None
+        weaker, reason = back_off(attempts.loss), ""
+        possible = weaken and weaker is not None
+        # Only the user changes a loss that the user chose.
+        advice = "" if weaken or weaker is None else f"; a weaker penalty may help: {weaker}"
         watches: dict[Job, Watch] = {}
-        reason = ""
+        reasons.clear()
         for event in train_runs(
             [run for run in runs if RunFolder(_folder(run)).record(run.configuration) is None],
             execution,
             load=load,
             at_once=at_once,
             stop=stop,
-            give_up=lambda event, watches=watches, weaker=weaker: (
-                watches[event.job](event.value) and weaker is not None
-            ),
+            give_up=lambda event, possible=possible: possible and event.job in reasons,
         ):
+            epochs = [event.value] if event.kind == "epoch" else []
             if event.kind == "started":
                 # Not before: a run that cannot even start must not occupy its folder.
                 note()
                 configuration = event.job.configuration
                 watches[event.job] = Watch(load(configuration), configuration)
-                watches[event.job].remember(_folder(event.job), event.value)
+                # The epochs that were trained before the run was stopped.
+                file = _folder(event.job) / METRICS
+                lines = file.read_text(encoding="utf-8").splitlines() if event.value else []
+                epochs = [json.loads(line) for line in lines[: event.value]]
             yield event
-            watch = watches.get(event.job)
-            if watch is not None and watch.news:
-                # Only the user changes a loss that the user chose.
-                left = possible is not None and not weaken
-                advice = f"; a weaker penalty may help: {possible}" if left else ""
-                yield Event(event.job, "notice", watch.news + advice)
-                watch.news = ""
+            for metrics in epochs:
+                why = watches[event.job].look(metrics)
+                if why is not None and event.job not in reasons:
+                    reasons[event.job] = why
+                    text = f"The network has collapsed: {why}{advice}"
+                    yield Event(event.job, "notice", text)
             if event.kind == "abandoned":
-                reason = watches[event.job].reason
+                reason = reasons[event.job]
                 break
         if not reason or weaker is None:
             return

@@ -6,11 +6,9 @@ output is one-hot and the labels are ignored. The predictions show this long bef
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -20,7 +18,6 @@ from labelproof.ranges import whole, within
 from labelproof.text import format_value
 from labelproof.training import Configuration, Examples
 from labelproof.training.metrics import spread
-from labelproof.training.run_folder import METRICS
 from labelproof.tuning.trial import Trial, settled
 
 _SLOW_STEPS = 120
@@ -152,34 +149,13 @@ def hopeless(trial: Trial, others: Sequence[Trial]) -> str | None:
 
 
 class Watch:
-    """Watches the epochs of a run for a collapse, and reports it once.
-
-    Attributes:
-        reason: Why the network counts as collapsed; empty if it has not.
-        news: A message that has not been reported yet.
-    """
+    """Watches the epochs of a run for a collapse."""
 
     def __init__(self, examples: Examples, configuration: Configuration):
         self.classes = spread(np.bincount(examples.given[examples.held]).tolist())
         steps = -(-len(examples.used) // configuration.batch_size)
         self.patience = patience_for(epochs=configuration.epochs, steps=steps)
         self.curve: dict[str, list[float]] = {"validation_accuracy": [], "predicted_classes": []}
-        self.reason = ""
-        self.news = ""
-
-    def remember(self, folder: Path, epochs: int) -> None:
-        """Add the epochs that were trained before the run was stopped."""
-        file = folder / METRICS
-        lines = file.read_text(encoding="utf-8").splitlines() if epochs else []
-        for line in lines[:epochs]:
-            self(json.loads(line))
-
-    def __call__(self, metrics: Mapping[str, float]) -> bool:
-        """Add an epoch; whether the network has collapsed by now."""
-        reason = self.look(metrics)
-        if reason is not None and not self.reason:
-            self.reason, self.news = reason, f"The network has collapsed: {reason}"
-        return bool(self.reason)
 
     def look(self, metrics: Mapping[str, float]) -> str | None:
         """Add an epoch; why the network counts as collapsed now, from which it may recover."""
