@@ -26,7 +26,7 @@ from labelproof.noise import parse_noise
 from labelproof.training.examples import choose_examples
 from labelproof.training.provenance import find_again, fingerprint, places_of, read_note
 from labelproof.training.trained_network import TrainedNetwork
-from labelproof.verbs.inputs import LabelledData, read_data, with_labels
+from labelproof.verbs.inputs import READING, LabelledData, Request, read_data, with_labels
 
 
 @dataclass(frozen=True, repr=False)
@@ -186,10 +186,15 @@ class TrainingData:
             f"{looked}); start this from where it is now, or name it with --{kind} PATH"
         )
 
-    def reading(self, labels: Path | None) -> Reading:
-        """How the run read its data, with the present path of its label file."""
-        label = self.run.description.label
-        return replace(Reading.of(self.asked), label=label, labels=labels, root=self.root)
+    def request(self, data: LabelledData | None = None, **options: Any) -> Request:
+        """The run's data, or `data` in memory, to be read as the run read them."""
+        how = {name: self.asked.get(name) for name in READING}
+        how |= {"label": self.run.description.label, "labels": None, "data_root": self.root}
+        if data is None:
+            data, how["labels"] = self.find(), self.find_labels()
+        elif isinstance(data, tuple | Dataset):
+            how["label"] = None
+        return Request(data, device="cpu", **how, **options)
 
     def is_same(self, dataset: Dataset, *, human: Path | None = None) -> bool | None:
         """Whether data are what the run was trained on; `None` if that is not known."""
@@ -236,7 +241,7 @@ class TrainingData:
         """Read the run's training data again, without warnings."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return self.reading(self.find_labels()).load(self.find(), on_error=on_error)
+            return self.request(on_error=on_error).dataset
 
 
 def _count_among(split: Split, own: Split) -> int | None:

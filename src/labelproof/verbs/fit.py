@@ -224,14 +224,12 @@ class FitPlan:
 
     def _audit(self, prepared: Dataset) -> Audit:
         """Audit the labels by the trained run, and write the audit and its page."""
-        request, reporter = self.request, self.reporter
-        with reporter.reading():
+        with self.reporter.reading():
             run = self.load()
-        more = {"place": request.place, "reading": request.reading, "reporter": reporter}
-        audit = audit_run(run, self.dataset, prepared, **more)
+        audit = audit_run(run, self.request, prepared)
         with owning(self.folder / INSIDE):
             audit.write(self.folder / INSIDE)
-            write_page(self.folder / INSIDE, audit, reporter)
+            write_page(self.folder / INSIDE, audit, self.reporter)
         return audit
 
     def load(self) -> Run:

@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from labelproof.audit.predictions import predict_trained
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.labels_file import relabel
-from labelproof.data.load import Reading
 from labelproof.data.notices import count, readable
 from labelproof.data.table import is_table
 from labelproof.ranges import choose
@@ -30,9 +29,9 @@ from labelproof.training.export import EXPORTS, export_run
 from labelproof.training.run_folder import METRICS
 from labelproof.training.trained_network import TrainedNetwork, load_network
 from labelproof.verbs.evaluation import Evaluation, TrainingData, read_like
-from labelproof.verbs.inputs import LabelledData, TemporaryFolder, data_place, name_data, read_data
+from labelproof.verbs.inputs import LabelledData, Request, TemporaryFolder
 from labelproof.verbs.predictions import NewData, predict_data
-from labelproof.verbs.progress import Callback, Reporter, as_reporter
+from labelproof.verbs.progress import Callback, Reporter
 
 
 @dataclass(frozen=True, repr=False)
@@ -186,23 +185,16 @@ class Run(TrainedNetwork):
             data_root: See `fit`.
             progress: As for `labelproof.fit`.
         """
-        reporter, trained_on = as_reporter(progress), TrainingData(self, data_root)
-        if self.given is not None:
-            data, place, reading = self.given, name_data(self.given), trained_on.reading(None)
-            if isinstance(data, tuple | Dataset):
-                reading = replace(reading, label=None)
-        else:
-            data, reading = trained_on.find(), trained_on.reading(trained_on.find_labels())
-            place = data_place(data)
-        with reporter.reading():
-            dataset = read_data(data, reading, on_error="skip")
-        if isinstance(data, str) and trained_on.is_same(dataset, human=human_labels) is False:
+        trained_on = TrainingData(self, data_root)
+        options = {"human_labels": human_labels, "on_error": "skip", "progress": progress}
+        request = trained_on.request(self.given, **options)
+        same = trained_on.is_same(request.dataset, human=request.human)
+        if self.given is None and same is False:
             raise ValueError(
-                f"{readable(data)}: not what {self.folder} was trained on, or changed since; "
-                f"'labelproof audit {shlex.quote(data)}' audits it as it is"
+                f"{readable(request.called)}: not what {self.folder} was trained on, or changed "
+                f"since; 'labelproof audit {shlex.quote(request.called)}' audits it as it is"
             )
-        more = {"reading": reading, "human": human_labels, "reporter": reporter}
-        return audit_run(self, dataset, place=place, **more)
+        return audit_run(self, request)
 
     @property
     def _facts(self) -> dict[str, str]:
@@ -260,28 +252,22 @@ def load_run(
     return run
 
 
-def audit_run(
-    run: TrainedNetwork,
-    dataset: Dataset,
-    prepared: Dataset | None = None,
-    *,
-    place: str,
-    reading: Reading,
-    reporter: Reporter,
-    human: Path | None = None,
-) -> Audit:
-    """Audit a dataset by the predictions of a run trained on it; a blend's are out-of-sample."""
-    configuration = run.configuration
+def audit_run(run: TrainedNetwork, request: Request, prepared: Dataset | None = None) -> Audit:
+    """Audit data by the predictions of a run trained on them; a blend's are out-of-sample.
+
+    `prepared` are the data as the network sees them, if they were decoded already.
+    """
+    configuration, dataset = run.configuration, request.dataset
     if run.blended and run.record is not None:
         predictions = read_held_out(run)
         network = name_blend(run.record.candidates)
         method: dict[str, Any] = {"predictions": "cross-validation", "network": network}
     else:
-        with reporter.working("Predicting the training samples"):
+        with request.reporter.working("Predicting the training samples"):
             seen = dataset if prepared is None else prepared
-            predictions = predict_trained(run, seen, human=human)
+            predictions = predict_trained(run, seen, human=request.human)
         named = {name: getattr(configuration, name) for name in ("network", "loss")}
         method = {"predictions": "run", **named, "epochs": run.epochs}
     method["noise"] = None if configuration.noise == "none" else configuration.noise
-    options = reading.found_in(dataset).options()
-    return conclude(dataset, predictions, data=place, method=method, options=options)
+    options = request.reading.options()
+    return conclude(dataset, predictions, data=request.place, method=method, options=options)
