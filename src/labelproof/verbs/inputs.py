@@ -54,13 +54,6 @@ def is_path(data: Any) -> bool:
     return isinstance(data, str | os.PathLike)
 
 
-def name_data(data: LabelledData) -> str:
-    """The name of data in a run's configuration."""
-    if isinstance(data, str | os.PathLike):
-        return os.fspath(data)
-    return data.name if isinstance(data, Dataset) else "table"
-
-
 def read_data(data: LabelledData, reading: Reading, *, on_error: OnError = "raise") -> Dataset:
     """Read data of any kind.
 
@@ -120,8 +113,12 @@ class Request:
         self.reading = Reading.of(columns)
         self.settings = more
         self.named = is_path(data)
-        self.called = name_data(data)
-        self.place = data_place(self.called) if self.named else self.called
+        self.called = data.name if isinstance(data, Dataset) else "table"
+        if self.named:
+            self.called = os.fspath(data)
+        # Absolute, so that a review can start anywhere.
+        path = os.path.abspath(Path(self.called).expanduser())
+        self.place = path if self.named and not is_known(self.called) else self.called
         known = find_human_labels(self.called, self.reading.root)
         self.human = known if human_labels is None else Path(human_labels)
         self.human_labels = human_labels
@@ -222,15 +219,6 @@ def bring_to_size(
                     progress(done, total)
     splits = {name: replace(dataset.splits[name], images=images[name]) for name in images}
     return replace(dataset, splits={**dataset.splits, **splits})
-
-
-def data_place(data: str) -> str:
-    """The absolute path of data, so that a review can start anywhere; a dataset's name as it is.
-
-    >>> data_place("mnist"), os.path.isabs(data_place("photos"))
-    ('mnist', True)
-    """
-    return data if is_known(data) else os.path.abspath(Path(data).expanduser())
 
 
 def with_labels(inputs: Any, labels: Any) -> tuple[pd.DataFrame, str]:

@@ -1,14 +1,13 @@
 """Progress: silent, bars on a terminal, plain lines in a log, or a callback.
 
-A verb reports to a `Reporter`, which has one display for any number of runs: `show` takes the
-events of `train_runs`; other code calls `start`, `advance` and `finish` for each run.
+A verb reports to a `Reporter`, which has one display for any number of runs.
 """
 
 from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias
@@ -22,7 +21,7 @@ from labelproof.data.notices import readable
 if TYPE_CHECKING:  # printing a line must not import torch
     from rich.status import Status
 
-    from labelproof.training.runner import Event
+    from labelproof.training.runner import Event, Job
 
 
 _BETWEEN = 60.0
@@ -113,14 +112,7 @@ def describe_epoch(metrics: Mapping[str, float]) -> str:
 
 
 class RunDisplay:
-    """A line for each active run, and a bar for all if there are several.
-
-    Example:
-        >>> with RunDisplay(Console(width=100), runs=1, epochs=2) as display:
-        ...     display.start("run", "digits-ce", epochs=2)
-        ...     display.advance("run", {"test_accuracy": 50.0, "train_loss": 1.5})
-        epoch 1 of 2  accuracy 50.00%  loss 1.5000  0:00:00 left
-    """
+    """A line for each active run, and a bar for all if there are several."""
 
     def __init__(
         self,
@@ -133,7 +125,7 @@ class RunDisplay:
     ):
         self.console, self.callback, self.runs, self.clock = console, callback, runs, clock
         self.finished, self._last_line = 0, clock()
-        self._tasks: dict[Hashable, Task] = {}
+        self._tasks: dict[Job, Task] = {}
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -158,31 +150,36 @@ class RunDisplay:
         job, configuration = event.job, event.job.configuration
         if self.callback is not None:
             self.callback(event)
-        if event.kind == "started":
-            name = name or configuration.name
-            self.start(job, name, epochs=configuration.epochs, done=event.value)
-        elif event.kind == "epoch":
-            self.advance(job, event.value)
-        elif event.kind == "notice":
+        if event.kind == "notice":
             self.say(str(event.value))
+        elif event.kind == "started":
+            done, epochs = event.value, configuration.epochs
+            name = (name or configuration.name) if self.runs > 1 else "epoch"
+            self._tasks[job] = self._add(name, epochs, done)
+            self._drop(done)  # epochs that were trained before do not count in the estimate
+            if done and self.runs == 1:
+                self._line(f"resumes after epoch {done} of {epochs}")
+        elif event.kind == "epoch":
+            self._advance(self._tasks[job], event.value)
         else:
-            self.finish(job, outcome or _outcome(event))
+            task = self._tasks.pop(job)
+            self._progress.remove_task(task.id)
+            self.finished += 1
+            self._drop(task.remaining or 0)
+            if self.runs > 1:
+                ended = outcome or _outcome(event)
+                self._line(f"{self.finished} of {self.runs}  {task.description}  {ended}")
 
-    def start(self, run: Hashable, name: str, *, epochs: int, done: int = 0) -> None:
-        """Show a run that starts, or resumes after `done` epochs."""
-        self._tasks[run] = self._add(name if self.runs > 1 else "epoch", epochs, done)
-        self._reduce_total(done)  # epochs that were trained before do not count in the estimate
-        if done and self.runs == 1:
-            self._line(f"resumes after epoch {done} of {epochs}")
+    def say(self, text: str) -> None:
+        """Print a line above the bars."""
+        say(self.console, text)
 
-    def advance(self, run: Hashable, metrics: Mapping[str, float]) -> None:
-        """Show the metrics of a finished epoch."""
-        task = self._tasks[run]
-        self._progress.update(task.id, advance=1)
-        note = f"{describe_epoch(metrics)}  {self._left(task)} left"
+    def _advance(self, task: Task, metrics: Mapping[str, float]) -> None:
+        for each in (task, self._all):
+            self._progress.update(each.id, advance=1)
+        note, left = f"{describe_epoch(metrics)}  {_left(task)} left", _left(self._all)
         self._progress.update(task.id, note=note)
-        self._progress.update(self._all.id, advance=1)
-        all_note = f"{self.finished} of {self.runs} runs  {self._left(self._all)} left"
+        all_note = f"{self.finished} of {self.runs} runs  {left} left"
         self._progress.update(self._all.id, note=all_note)
         if self.runs == 1:
             width = len(str(task.total))
@@ -193,22 +190,8 @@ class RunDisplay:
                 f"{each.description} (epoch {each.completed} of {each.total})"
                 for each in self._tasks.values()
             )
-            left = self._left(self._all)
             done = f"{self.finished} of {self.runs} runs done"
             self._line(f"{done}, {left} left; under way: {under_way}")
-
-    def finish(self, run: Hashable, outcome: str = "") -> None:
-        """Remove a run that has ended, finished or not."""
-        task = self._tasks.pop(run)
-        self._progress.remove_task(task.id)
-        self.finished += 1
-        self._reduce_total(task.remaining or 0)
-        if self.runs > 1:
-            self._line(f"{self.finished} of {self.runs}  {task.description}  {outcome}".rstrip())
-
-    def say(self, text: str) -> None:
-        """Print a line above the bars."""
-        say(self.console, text)
 
     def _line(self, text: str) -> None:
         if not self.console.is_terminal:
@@ -220,13 +203,14 @@ class RunDisplay:
         )
         return self._progress.tasks[-1]
 
-    def _left(self, task: Task) -> str:
-        each = (task.elapsed or 0.0) / max(task.completed - task.fields["before"], 1)
-        return str(timedelta(seconds=round(each * (task.remaining or 0))))
-
-    def _reduce_total(self, epochs: float) -> None:
+    def _drop(self, epochs: float) -> None:
         """Drop epochs that are not trained here from the total."""
         self._all.total = (self._all.total or 0) - epochs
+
+
+def _left(task: Task) -> str:
+    each = (task.elapsed or 0.0) / max(task.completed - task.fields["before"], 1)
+    return str(timedelta(seconds=round(each * (task.remaining or 0))))
 
 
 def _outcome(event: Event) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -55,12 +55,17 @@ def follow(
     reporter: Reporter,
     stop: StopRequest,
     fresh: bool = False,
+    note: Callable[[], None] = lambda: None,
 ) -> RunRecord:
-    """Train with progress, and return the record, unless training fails or is stopped."""
-    assert job.folder is not None  # noqa: S101
+    """Train with progress, and return the record, unless training fails or is stopped.
+
+    `note` is called when the run starts: one that cannot even start must not occupy its folder.
+    """
     last: Event | None = None
     with reporter.display(runs=1, epochs=job.configuration.epochs) as display:
         for event in events:
+            if event.kind == "started":
+                note()
             display.show(event)
             if event.kind != "notice":
                 last = event
@@ -152,6 +157,13 @@ class TrainPlan:
         examples, reading = self.examples, self.request.reading  # examples first: they fill it in
         places = self.request.places(self.folder)
         notes = Attempts(reading.as_values(), configuration.loss, places=places)
+
+        def note() -> None:
+            """Note how the data were read, for evaluations and audits, as `fit` does."""
+            needed = any(notes.asked.values()) or places or (self.folder / ATTEMPTS).exists()
+            if needed and taken.rank == 0:
+                notes.write(self.folder)
+
         job = Job(configuration, self.folder)
         with StopRequest() as stop, process_group(self.request.execution) as taken:
             take_over(self.folder, taken, fresh=self.fresh)
@@ -162,19 +174,9 @@ class TrainPlan:
                 checkpoint_seconds=self.checkpoint_seconds,
                 stop=stop,
             )
-            if taken.rank == 0:
-                events = _write_notes(events, self.folder, notes)
-            record = follow(events, job, reporter=reporter, stop=stop, fresh=self.fresh)
+            more = {"reporter": reporter, "stop": stop, "fresh": self.fresh, "note": note}
+            record = follow(events, job, **more)
             reporter.say(_summary(record, examples, self.folder))
-
-
-def _write_notes(events: Iterable[Event], folder: Path, notes: Attempts) -> Iterator[Event]:
-    """Note in the folder how the data were read, for evaluations and audits, as `fit` does."""
-    for event in events:
-        needed = any(notes.asked.values()) or notes.places or (folder / ATTEMPTS).exists()
-        if event.kind == "started" and needed:
-            notes.write(folder)
-        yield event
 
 
 def _summary(record: RunRecord, examples: Examples, folder: Path) -> str:
