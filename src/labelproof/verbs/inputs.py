@@ -113,9 +113,10 @@ class Request:
         self.reading = Reading.of(columns)
         self.settings = more
         self.named = is_path(data)
-        self.called = data.name if isinstance(data, Dataset) else "table"
-        if self.named:
+        if isinstance(data, str | os.PathLike):
             self.called = os.fspath(data)
+        else:
+            self.called = data.name if isinstance(data, Dataset) else "table"
         # Absolute, so that a review can start anywhere.
         path = os.path.abspath(Path(self.called).expanduser())
         self.place = path if self.named and not is_known(self.called) else self.called
