@@ -1,8 +1,8 @@
 """A weighted mean of classifiers fitted to a table, as one module of plain tensors.
 
-`fit` on a table blends linear models, kernels, forests, networks and boosting. As tensors they are
-saved without pickle, loaded without running code, and exported like any other network. Matrices are
-in float64, since ridge regression on a kernel has large coefficients of both signs.
+`fit` on a table blends linear models, kernels and forests. As tensors they are saved without
+pickle, loaded without running code, and exported like any other network. Matrices are in float64,
+since ridge regression on a kernel has large coefficients of both signs.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ FARTHEST = 5.0
 """Features are clipped to this many standard deviations around their mean."""
 _STEPS = 10
 """Steps of expectation maximisation in `take_back`: more change little."""
+_BUFFERS = ("mean", "std", "weights", "temperatures", "mixing", "prior", "temperature")
 
 
 class _WithBuffers(nn.Module):
@@ -36,8 +37,8 @@ class Blend(_WithBuffers):
 
     Args:
         tensors: `mean` and `std` of each feature, `weights` and `temperatures` of all variants,
-            `mixing` (none in older runs), `prior` and `temperature` of their mean, and those of
-            each member under names such as `0.kernel.points`: index, kind and name.
+            `mixing`, `prior` and `temperature` of their mean, and those of each member under names
+            such as `0.kernel.points`: index, kind and name.
 
     Raises:
         ValueError: The tensors are not those of a blend.
@@ -45,7 +46,7 @@ class Blend(_WithBuffers):
     Example:
         >>> tensors = {name: torch.ones(2).double() for name in ("mean", "std", "prior")}
         >>> tensors |= {name: torch.ones(1).double() for name in ("weights", "temperatures")}
-        >>> tensors |= {"temperature": torch.tensor(1.0).double()}
+        >>> tensors |= {"temperature": torch.tensor(1.0).double(), "mixing": torch.eye(2).double()}
         >>> tensors |= {"0.linear.slopes": torch.eye(2).double()[None]}
         >>> tensors |= {"0.linear.intercepts": torch.zeros(1, 1, 2).double()}
         >>> Blend(tensors)(torch.tensor([[3.0, 1.0]])).softmax(dim=1).round(decimals=3)
@@ -60,20 +61,16 @@ class Blend(_WithBuffers):
                 if "." in name:
                     place, kind, part = name.split(".", 2)
                     members.setdefault((int(place), kind), {})[part] = tensor
-            for name in ("mean", "std", "weights", "temperatures", "prior", "temperature"):
+            for name in _BUFFERS:
                 self.register_buffer(name, tensors[name].double())
             classes = len(self.prior)
-            identity = torch.eye(classes, dtype=torch.float64)
-            self.register_buffer("mixing", tensors.get("mixing", identity).double())
-            self.mixed = not torch.equal(self.mixing, identity)
-            if any(int(parts.get("count", classes)) != classes for parts in members.values()):
-                raise ValueError(f"a member has other classes than the {classes} of the prior")
+            self.mixed = not torch.equal(self.mixing, torch.eye(classes, dtype=torch.float64))
             self.members = nn.ModuleList(
                 _KINDS[kind](parts)
                 for (_, kind), parts in sorted(members.items(), key=lambda member: member[0])
             )
             for member in self.members:
-                if isinstance(member, _Trees) and not member.fits(len(self.mean)):
+                if isinstance(member, _Forest) and not member.fits(len(self.mean)):
                     raise ValueError("a node of a tree leads nowhere")
             # Any other mismatch raises here, and not on the first rows.
             output = self(torch.zeros(1, len(self.mean)))
@@ -156,28 +153,12 @@ class _Kernel(_Member):
         return features @ self.coefficients
 
 
-class _Network(_Member):
-    """The mean of K perceptrons: `weight0`, `(K, F, H)`, `bias0`, `(K, 1, H)`, and so on."""
-
-    def __init__(self, tensors: Mapping[str, Tensor]):
-        self.depth = len(tensors) // 2
-        self.names = tuple(f"{part}{n}" for n in range(self.depth) for part in ("weight", "bias"))
-        super().__init__(tensors)
-
-    @override
-    def forward(self, rows: Tensor, standard: Tensor) -> Tensor:
-        value = standard[None]
-        for layer in range(self.depth):
-            value = value.relu() if layer else value
-            value = value @ getattr(self, f"weight{layer}") + getattr(self, f"bias{layer}")
-        return value.softmax(dim=-1).mean(dim=0, keepdim=True)
-
-
-class _Trees(_Member):
-    """The nodes of all trees in one table.
+class _Forest(_Member):
+    """The mean of trees, whose nodes are in one table.
 
     Rows whose `feature` is at most `threshold` go to the node `left`, others to `right`; a leaf
-    leads to itself. `roots` are the first nodes of the trees, and `value` is the output of a leaf.
+    leads to itself. `roots` are the first nodes of the trees, and `value` has the share of each
+    class in a leaf.
     """
 
     names = ("feature", "threshold", "left", "right", "roots", "value")
@@ -200,44 +181,13 @@ class _Trees(_Member):
         seen = (self.feature >= 0) & (self.feature < features)
         return bool((inside[0] & inside[1] & seen).all())
 
-    def leaves(self, rows: Tensor) -> Tensor:
-        """The leaf of each row in each tree, `(N, T)`."""
+    @override
+    def forward(self, rows: Tensor, standard: Tensor) -> Tensor:
         node = self.roots.long().expand(rows.shape[0], -1)
         for _ in range(self.depth):
             at = rows.float().gather(1, self.feature[node].long())
             node = torch.where(at <= self.threshold[node], self.left[node], self.right[node]).long()
-        return node
+        return self.value[node].double().mean(dim=1)[None]
 
 
-class _Forest(_Trees):
-    """Trees whose leaves hold the share of each class."""
-
-    @override
-    def forward(self, rows: Tensor, standard: Tensor) -> Tensor:
-        return self.value[self.leaves(rows)].double().mean(dim=1)[None]
-
-
-class _Boosting(_Trees):
-    """Trees whose leaves add to class scores, K trees a stage; `stages` has a number per variant.
-
-    `spread`, `(K, C)`, has a 1 for the class of each score.
-    """
-
-    names = (*_Trees.names, "baseline", "stages", "spread")
-
-    @override
-    def forward(self, rows: Tensor, standard: Tensor) -> Tensor:
-        leaves = self.value[self.leaves(rows)].reshape(rows.shape[0], -1, len(self.baseline))
-        scores = self.baseline + leaves.cumsum(dim=1)[:, self.stages.long() - 1].transpose(0, 1)
-        if len(self.baseline) == 1:
-            scores = torch.cat([torch.zeros_like(scores), scores], dim=-1)
-        return scores.softmax(dim=-1) @ self.spread
-
-
-_KINDS: dict[str, type[_Member]] = {
-    "linear": _Linear,
-    "kernel": _Kernel,
-    "network": _Network,
-    "forest": _Forest,
-    "boosting": _Boosting,
-}
+_KINDS: dict[str, type[_Member]] = {"linear": _Linear, "kernel": _Kernel, "forest": _Forest}

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.dummy import DummyClassifier
 from torch import Tensor
 
-from labelproof.tabular.candidates import Boosting, Candidate, Forest, Kernel, Linear, Network
+from labelproof.tabular.candidates import Candidate, Forest, Kernel, Linear
 from labelproof.tabular.committee import Committee
 
 _NEVER = -1e4
@@ -22,7 +21,7 @@ def committee_tensors(committee: Committee) -> dict[str, Tensor]:
     """The tensors of the [`Blend`][labelproof.models.blend.Blend] that predicts the same.
 
     Raises:
-        TypeError: A member is none of labelproof's own candidates.
+        TypeError: A member is not one of those that `fit` blends.
 
     Example:
         >>> from labelproof.data.splits import folds
@@ -56,81 +55,45 @@ def committee_tensors(committee: Committee) -> dict[str, Tensor]:
 
 def _parts(member: Candidate) -> tuple[str, Mapping[str, Any]]:
     if isinstance(member, Linear):
-        slopes, intercepts = zip(*(_linear(model, member) for model in member.fitted), strict=True)
-        return "linear", {"slopes": np.stack(slopes), "intercepts": np.stack(intercepts)}
+        return "linear", _linear(member)
     if isinstance(member, Kernel):
         return "kernel", {
             "points": member.points,
             "sharpness": np.float64(member.sharpness),
             "coefficients": np.stack(member.fitted),
         }
-    if isinstance(member, Network):
-        (layers,) = member.fitted
-        return "network", {
-            f"{name}{number}": part
-            for number, layer in enumerate(layers)
-            for name, part in zip(("weight", "bias"), layer, strict=True)
-        }
     if isinstance(member, Forest):
-        (forest,) = member.fitted
-        return "forest", _join([_tree(each.tree_) for each in forest.estimators_])
-    if isinstance(member, Boosting):
-        return "boosting", _boosting(member)
-    raise TypeError(f"member: expected one of labelproof's candidates, got {type(member).__name__}")
+        return "forest", _forest(member)
+    raise TypeError(f"member: expected a linear model, kernel or forest, got {member.names[0]}")
 
 
-def _linear(model: Any, member: Linear) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Slopes `(F, C)` and intercepts `(1, C)`; a single class has slopes of 0."""
-    slopes = np.zeros((len(member.statistics[0]), member.classes))
-    intercepts = np.full((1, member.classes), _NEVER)
-    known = getattr(model, "coef_", np.zeros((0, len(slopes))))
-    # scikit-learn scores only the second of two classes, and no single class: the first gets 0.
-    scored = model.classes_[len(model.classes_) - len(known) :]
-    intercepts[0, model.classes_] = 0.0
-    slopes[:, scored], intercepts[0, scored] = known.T, getattr(model, "intercept_", ())
-    return slopes, intercepts
+def _linear(member: Linear) -> dict[str, NDArray[Any]]:
+    """Slopes `(V, F, C)` and intercepts `(V, 1, C)`; a single class has slopes of 0."""
+    variants, features = len(member.fitted), len(member.statistics[0])
+    slopes = np.zeros((variants, features, member.classes))
+    intercepts = np.full((variants, 1, member.classes), _NEVER)
+    for number, model in enumerate(member.fitted):
+        known = getattr(model, "coef_", np.zeros((0, features)))
+        # scikit-learn scores only the second of two classes, and no single class: the first gets 0.
+        scored = model.classes_[len(model.classes_) - len(known) :]
+        intercepts[number, 0, model.classes_] = 0.0
+        slopes[number][:, scored] = known.T
+        intercepts[number, 0, scored] = getattr(model, "intercept_", ())
+    return {"slopes": slopes, "intercepts": intercepts}
 
 
-_Tree: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
-"""Feature, threshold, left, right and value of a tree's nodes, children after their parents."""
-
-
-def _tree(tree: Any) -> _Tree:
-    """A tree of a forest, whose leaves hold a number for each class."""
-    value = tree.value[:, :, 0]
-    return tree.feature, tree.threshold, tree.children_left, tree.children_right, value
-
-
-def _boosting(member: Boosting) -> dict[str, Any]:
-    (model,) = member.fitted
-    stages = np.array(member.chosen)
-    if isinstance(model, DummyClassifier):
-        # A single class: a tree of one leaf, and a score that makes the class certain.
-        leaf = np.zeros(1, np.int64)
-        trees = [(leaf, np.zeros(1), leaf - 1, leaf - 1, np.zeros(1))]
-        baseline = np.array([-_NEVER])
-        stages, classes = np.ones_like(stages), np.repeat(model.classes_, 2)
-    else:
-        trees = [_boosted(each.nodes) for stage in model._predictors for each in stage]
-        baseline, classes = model._baseline_prediction.ravel(), model.classes_
-    baseline, spread = baseline.astype(np.float64), np.eye(member.classes)[classes]
-    return {**_join(trees), "baseline": baseline, "stages": stages, "spread": spread}
-
-
-def _boosted(nodes: Any) -> _Tree:
-    """A tree of boosting, whose leaves hold one number."""
-    inner = nodes["is_leaf"] == 0
-    left, right = (np.where(inner, nodes[side].astype(np.int64), -1) for side in ("left", "right"))
-    return nodes["feature_idx"], nodes["num_threshold"], left, right, nodes["value"]
-
-
-def _join(trees: Sequence[_Tree]) -> dict[str, Any]:
-    """All trees in one table of nodes."""
-    sizes = [len(tree[0]) for tree in trees]
+def _forest(member: Forest) -> dict[str, NDArray[Any]]:
+    """The nodes of all trees in one table, children after their parents."""
+    (forest,) = member.fitted
+    trees = [each.tree_ for each in forest.estimators_]
+    sizes = [tree.node_count for tree in trees]
     roots = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     first = np.repeat(roots, sizes)
     place = np.arange(len(first))
-    feature, threshold, left, right, value = map(np.concatenate, zip(*trees, strict=True))
+    feature, threshold, left, right, value = (
+        np.concatenate([getattr(tree, name) for tree in trees])
+        for name in ("feature", "threshold", "children_left", "children_right", "value")
+    )
     leaf = left < 0
     return {
         "feature": np.where(leaf, 0, feature).astype(np.int32),
@@ -138,7 +101,7 @@ def _join(trees: Sequence[_Tree]) -> dict[str, Any]:
         "left": np.where(leaf, place, left + first).astype(np.int32),
         "right": np.where(leaf, place, right + first).astype(np.int32),
         "roots": roots.astype(np.int64),
-        "value": value.astype(np.float64 if value.ndim == 1 else np.float32),
+        "value": value[:, :, 0].astype(np.float32),
     }
 
 
