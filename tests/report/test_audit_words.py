@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from array_audits import made_audit, with_scores
-from audits import make_findings
+from audits import agreeing, make_findings
 
 from labelproof.audit.findings import Estimate
 from labelproof.report.audit import write_audit_page
@@ -33,7 +33,7 @@ def test_the_finding_says_how_many_of_how_many_and_how_sure() -> None:
     for findings, rate, options, first, second in (
         (many, sure, {}, f"{hundred} are wrong: 10.0% (8.0% to 12.0%).", f"each is {likely}."),
         (many, seen, {"seen": True}, f"{hundred} may be wrong: 10.0% (2", f"class for {flagged}."),
-        (many, sure, {"agreed": 0.69}, f"{hundred} may be wrong: 10.0%", "but may be right."),
+        (agreeing(many, 0.69), sure, {}, f"{hundred} may be wrong: 10.0%", "but may be right."),
         (none, (0.02, 0, 0.05), {}, "About 2 of 100 labels are", f"No single label is {likely}."),
         (none, (0.001, 0, 0.03), {}, "No label looks wrong: by the", "0.1% (0.0% to 3.0%) of 100"),
         (one, (0.01, 0, 0.05), {}, "About 1 of 100 labels is", f"label is flagged: it is {likely}"),
@@ -47,25 +47,21 @@ def test_where_little_was_learned_no_suspect_is_said_to_be_wrong() -> None:
     findings, _ = make_findings(1000, 4)
     # A model that agrees with half of the labels is a good one where the other half is wrong.
     half = replace(findings, noise_rate=Estimate(0.5, 0.48, 0.52))
-    assert "more likely wrong than right" in finding(half, agreed=0.5)
+    assert "more likely wrong than right" in finding(agreeing(half, 0.5))
     # Just where the warning begins, and not before.
     audit, _ = made_audit(100, ("a", "b"))
     for agreed in (0.5, 0.69, 0.7, 0.9):
-        said = finding(audit.findings, agreed=agreed)
-        warned = bool(remark("caution", replace(audit, agreement=Estimate(agreed, 0.4, 1.0))))
-        assert ("more likely wrong than right" in said) != warned
-    run = replace(made_audit(20, ("a", "b"))[0], method={"predictions": "run"})
-    assert run.seen
-    assert "Only 58% of the labels" in remark(
-        "caution", replace(run, agreement=Estimate(0.58, 0.4, 0.7))
-    )
+        low = replace(audit, findings=agreeing(audit.findings, agreed))
+        said, warned = finding(low.findings), remark("caution", low)
+        assert ("more likely wrong than right" in said) == (not warned) == (agreed >= 0.7)
+        assert not warned or f"Only {agreed:.0%} of the labels" in warned
 
 
 @pytest.mark.parametrize("predictions", ["cross-validation", "given"])
 def test_command_and_page_say_it_as_carefully(predictions: str, tmp_path: Path) -> None:
     audit, samples = made_audit(100, ("a", "b"))
     audit = replace(audit, method={"predictions": predictions})
-    low = replace(audit, agreement=Estimate(0.5, 0.4, 0.6))
+    low = replace(audit, findings=agreeing(audit.findings, 0.5))
     for each, careful in ((audit, False), (low, True)):
         page = write_audit_page(tmp_path / "page.html", each, samples)
         for said in (describe_audit(each, tmp_path), page.read_text(encoding="utf-8")):
@@ -85,20 +81,17 @@ def test_classes_that_are_hardly_judged_or_predicted_are_named() -> None:
     assert remark("hardly_judged", small) in remark("limits", small)
     assert not remark("limits", enough).endswith(" ")
     audit, _ = made_audit(40, ("often", "rare <b>"))
-    given = np.repeat([0, 1], [25, 15])
-    sure = replace(audit, agreement=Estimate(0.97, 0.9, 1.0))
 
-    def predicted(*counts: int) -> str:
-        return remark(
-            "caution", replace(sure, findings=replace(sure.findings, given=given, predicted=counts))
-        )
+    def caution(labelled: int, predicted: int) -> str:
+        """What is said if a class has so many labels and predictions, and half of all is wrong."""
+        given, first = (np.repeat([0, 1], [40 - n, n]) for n in (labelled, predicted))
+        rate, likeliest = Estimate(0.5, 0.5, 0.5), first[:, None].astype(np.int32)
+        changed = {"given": given, "likeliest": likeliest, "noise_rate": rate}
+        return remark("caution", replace(audit, findings=replace(audit.findings, **changed)))
 
-    assert predicted(38, 2) == ""
-    assert "rare <b> (1 predicted, 15 labelled)" in predicted(39, 1)
-    # An audit that was written before this was kept says nothing about it.
-    assert predicted() == ""
-    given = np.repeat([0, 1], [31, 9])
-    assert predicted(40, 0) == ""
+    assert caution(15, 2) == ""
+    assert "rare <b> (1 predicted, 15 labelled)" in caution(15, 1)
+    assert caution(9, 0) == ""
 
 
 def test_the_method_is_said_as_far_as_it_is_known() -> None:

@@ -45,7 +45,6 @@ def test_each_decision_has_a_key(it: Opened, photos: Audit) -> None:
     it.at(third)
     it.press("u")
     it.at(fourth)
-    assert findings.likeliest is not None
     likeliest = findings.likeliest[fourth].tolist()
     other = ({*likeliest} - {findings.given[fourth], findings.suggested[fourth]}).pop()
     # The keys 1 to 3 are those of the likeliest classes.

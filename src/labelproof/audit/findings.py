@@ -43,14 +43,11 @@ class Findings:
         transition_low: The lower ends of the 95% intervals, entry by entry.
         transition_high: The upper ends.
         temperature: What the logits were divided by, so that probabilities mean what they say.
+        likeliest: The classes that the network finds most probable, at most three, the likeliest
+            first, `(N, 3)`.
+        probability: Their probabilities.
         shared_doubts: Which share of its doubts the network has in common with whoever wrote the
             labels.
-        agreed: How many labels are what the network predicts.
-        predicted: How many samples each class is predicted for, `(C)`; none where that is not
-            known.
-        likeliest: The classes that the network finds most probable, at most three, the likeliest
-            first, `(N, 3)`; `None` where that is not known.
-        probability: Their probabilities.
     """
 
     given: NDArray[np.int64]
@@ -61,11 +58,9 @@ class Findings:
     transition_low: NDArray[np.float64]
     transition_high: NDArray[np.float64]
     temperature: float
+    likeliest: NDArray[np.int32]
+    probability: NDArray[np.float32]
     shared_doubts: float = 0.0
-    agreed: int = 0
-    predicted: tuple[int, ...] = ()
-    likeliest: NDArray[np.int32] | None = None
-    probability: NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.given)
@@ -98,13 +93,20 @@ class Findings:
         return np.bincount(self.given, minlength=self.num_classes).tolist()
 
     @property
+    def predicted(self) -> list[int]:
+        """How many samples each class is predicted for."""
+        return np.bincount(self.likeliest[:, 0], minlength=self.num_classes).tolist()
+
+    @functools.cached_property
     def agreement(self) -> Estimate:
         """The share of labels that the network predicts."""
-        return Estimate(self.agreed / len(self), *wilson_interval(self.agreed, len(self)))
+        agreed = int(np.count_nonzero(self.likeliest[:, 0] == self.given))
+        return Estimate(agreed / len(self), *wilson_interval(agreed, len(self)))
 
-    def trusts(self, agreed: float) -> bool:
-        """Whether predictions that agree with such a share of the labels have learned enough."""
-        return agreed >= min(_TRUSTED, _OF_RIGHT * (1 - self.noise_rate.low))
+    @property
+    def trusted(self) -> bool:
+        """Whether so many labels are predicted that the network has learned enough."""
+        return self.agreement.value >= min(_TRUSTED, _OF_RIGHT * (1 - self.noise_rate.low))
 
     @property
     def estimated_count(self) -> int:

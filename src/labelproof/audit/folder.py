@@ -14,7 +14,7 @@ import html
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +50,10 @@ INSIDE = "audit"
 """The folder of a run's audit, within the run's folder."""
 
 _VERSION = 1
-_LABELS = ("given", "suggested", "score")
-_MATRICES = ("transition", "transition_low", "transition_high")
-"""Arrays of the findings; in `samples.npz`, since a thousand classes have millions of numbers."""
-_LIKELIEST = ("likeliest", "probability")
-_OPTIONAL = ("marks", "duplicate_of", "outlier")
 _PLAIN = ("name", "data", "kind", "method", "options")
+_ARRAYS = ("index", "marks", "duplicate_of", "outlier")
+_TEXTS = ("samples", "left_out", "ids")
+"""Fields of an audit: in `audit.json`, as arrays in `samples.npz`, and as packed texts there."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,7 +68,6 @@ class Audit:
         samples: A name for each sample: an image's path within the data, a row's number.
         index: Each sample's index in the training split, `(N)`.
         findings: The score and suggestion of each label, and estimates of the noise.
-        agreement: The share of labels that are predicted, out of sample unless by a single run.
         method: How predictions were made, as plain values: `predictions` (`"cross-validation"`,
             `"run"` or `"given"`) and, if there are any, `folds`, `network`, `loss`, `epochs`.
         options: What is needed to read the data again: `label`, `labels`, `data_root`.
@@ -89,7 +86,6 @@ class Audit:
     samples: Sequence[str]
     index: NDArray[np.int64]
     findings: Findings
-    agreement: Estimate
     method: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     left_out: Sequence[str] = ()
@@ -121,6 +117,11 @@ class Audit:
     def noise_rate(self) -> Estimate:
         """The share of labels that are wrong: `value`, `low` and `high`."""
         return self.findings.noise_rate
+
+    @property
+    def agreement(self) -> Estimate:
+        """The share of labels that are predicted, out of sample unless by a single run."""
+        return self.findings.agreement
 
     @property
     def suspects(self) -> pd.DataFrame:
@@ -181,13 +182,10 @@ class Audit:
         (folder / AUDIT).unlink(missing_ok=True)  # an earlier one does not fit the other files
         # File names need not be UTF-8; their bytes are written unchanged.
         write_bytes(folder / SUSPECTS, self.suspects_csv().encode("utf-8", "surrogateescape"))
-        arrays = {name: getattr(findings, name) for name in (*_LABELS, *_MATRICES)}
-        arrays |= {"samples": _packed(self.samples), "left_out": _packed(self.left_out)}
-        arrays |= {"index": self.index}
-        arrays |= {"ids": _packed(self.ids)} if len(self.ids) else {}
-        optional = {name: getattr(self, name) for name in _OPTIONAL}
-        optional |= {name: getattr(findings, name) for name in _LIKELIEST}
-        arrays |= {name: array for name, array in optional.items() if array is not None}
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        arrays |= {each.name: getattr(findings, each.name) for each in fields(findings)}
+        arrays = {name: each for name, each in arrays.items() if isinstance(each, np.ndarray)}
+        arrays |= {name: _packed(getattr(self, name)) for name in _TEXTS}
         write_arrays(folder / SAMPLES, arrays)
         values = {
             "version": _VERSION,
@@ -197,7 +195,7 @@ class Audit:
             "temperature": findings.temperature,
             "shared_doubts": findings.shared_doubts,
             "agreement": asdict(self.agreement),
-            "predicted": list(findings.predicted),
+            "predicted": findings.predicted,
         }
         write_text(folder / AUDIT, json.dumps(values, indent=1) + "\n")
 
@@ -222,27 +220,17 @@ class Audit:
                     "labelproof"
                 )
             arrays = _read_samples(folder / SAMPLES, len(values["class_names"]))
-            values |= {name: arrays.get(name) for name in _OPTIONAL}
+            known = {each.name for each in fields(Findings)} & arrays.keys()
             findings = Findings(
-                **{name: arrays[name] for name in (*_LABELS, *_MATRICES)},
+                **{name: arrays[name] for name in known},
                 noise_rate=Estimate(**values["noise_rate"]),
                 temperature=float(values["temperature"]),
                 shared_doubts=float(values["shared_doubts"]),
-                agreed=round(values["agreement"]["value"] * len(arrays["given"])),
-                predicted=tuple(values.get("predicted", ())),
-                likeliest=arrays.get("likeliest"),
-                probability=arrays.get("probability"),
             )
-            return cls(
-                **{name: values[name] for name in (*_PLAIN, *_OPTIONAL)},
-                class_names=tuple(values["class_names"]),
-                samples=_unpacked(arrays["samples"]),
-                index=arrays["index"],
-                findings=findings,
-                agreement=Estimate(**values["agreement"]),
-                left_out=_unpacked(arrays["left_out"]),
-                ids=_unpacked(arrays["ids"]) if "ids" in arrays else (),
-            )
+            own: dict[str, Any] = {name: values[name] for name in _PLAIN}
+            own |= {name: arrays[name] for name in _ARRAYS if name in arrays}
+            own |= {name: _unpacked(arrays[name]) for name in _TEXTS}
+            return cls(**own, class_names=tuple(values["class_names"]), findings=findings)
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise ValueError(
                 f"{path}: not a whole audit ({error}); 'labelproof audit' with --fresh makes it "
@@ -286,12 +274,12 @@ def remove_audit(folder: Path) -> None:
 def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
     """The arrays of `samples.npz`, checked to fit each other and the classes."""
     arrays = read_npz(path)
-    shape = (len(_unpacked(arrays["samples"])),)
-    shapes = dict.fromkeys((*_LABELS, "index", *_OPTIONAL), shape)
-    shapes |= dict.fromkeys(_MATRICES, (classes, classes))
-    shapes |= dict.fromkeys(_LIKELIEST, (*shape, min(classes, LIKELIEST)))
-    for name, expected in shapes.items():
-        if name in arrays and arrays[name].shape != expected:
+    size = len(_unpacked(arrays["samples"]))
+    for name in arrays.keys() - {*_TEXTS}:
+        expected = (classes, classes) if name.startswith("transition") else (size,)
+        if name in ("likeliest", "probability"):
+            expected = (size, min(classes, LIKELIEST))
+        if arrays[name].shape != expected:
             raise ValueError(f"{path.name}: {name}: expected {expected}, got {arrays[name].shape}")
     for name in {"given", "suggested", "likeliest"} & arrays.keys():
         if not ((arrays[name] >= 0) & (arrays[name] < classes)).all():

@@ -98,7 +98,7 @@ def audit_labels(probabilities: PredictionSource, given: ArrayLike, *, seed: int
 
 
 def _warn_of_low_agreement(findings: Findings) -> None:
-    if len(findings) >= FEWEST and not findings.trusts(findings.agreement.value):
+    if len(findings) >= FEWEST and not findings.trusted:
         notice(
             f"only {findings.agreement.value:.0%} of the labels are predicted by the probabilities"
             ": are columns or rows in another order? If not, very many labels are wrong, or the "
@@ -162,7 +162,6 @@ def _describe(
         samples=samples,
         index=index,
         findings=findings,
-        agreement=findings.agreement,
         marks=mark_rows(cells, samples),
         ids=list(cells.loc[samples, id]) if id in cells else (),
         dataset=dataset,
@@ -243,8 +242,6 @@ def audit_logits(
         transition_high=high,
         temperature=model.temperature,
         shared_doubts=shared,
-        agreed=agreed,
-        predicted=tuple(suspicion.confusion.sum(axis=1).astype(int).tolist()),
         likeliest=suspicion.likeliest,
         probability=suspicion.probability,
     )

@@ -70,9 +70,10 @@ def write_audit_page(
         ...     given=np.array([0, 0, 1, 1]), suggested=np.array([0, 0, 1, 0]),
         ...     score=np.array([0, 0, 0.2, 0.9]), noise_rate=Estimate(0.25, 0.1, 0.6),
         ...     transition=np.eye(2), transition_low=np.eye(2), transition_high=np.eye(2),
-        ...     temperature=1.0)
+        ...     temperature=1.0, likeliest=np.array([[0], [0], [1], [0]]),
+        ...     probability=np.ones((4, 1)))
         >>> audit = Audit("pets", "pets", "unknown", ("cat", "dog"), ["a", "b", "c", "d"],
-        ...     np.arange(4), findings, Estimate(0.75, 0.3, 0.9))
+        ...     np.arange(4), findings)
         >>> path = getfixture("tmp_path") / "report.html"
         >>> page = write_audit_page(path, audit, Samples(audit, None))
         >>> "About 1 of 4 labels is wrong: 25.0%" in page.read_text()
@@ -99,7 +100,7 @@ def _finding(path: Path, audit: Audit) -> dict[str, object]:
     script = Markup("\n".join(render_page(part) for part in _SCRIPTS))  # noqa: S704
     digest = hashlib.sha256(script.encode()).digest()
     caution = words.remark("caution", audit)
-    summary = words.finding(audit.findings, seen=audit.seen, agreed=audit.agreement.value)
+    summary = words.finding(audit.findings, seen=audit.seen)
     return {
         "audit": audit,
         "readable": readable,
@@ -287,10 +288,10 @@ def _gallery(
         "given": findings.given[places].tolist(),
         "suggested": findings.suggested[places].tolist(),
         "score": [round(score, 4) for score in findings.score[places].tolist()],
-        "likeliest": [] if findings.likeliest is None else findings.likeliest[places].tolist(),
-        "probability": []
-        if findings.probability is None
-        else [[round(p, 3) for p in row] for row in findings.probability[places].tolist()],
+        "likeliest": findings.likeliest[places].tolist(),
+        "probability": [
+            [round(p, 3) for p in row] for row in findings.probability[places].tolist()
+        ],
         "columns": columns,
         "typical": [typical.values(label)[: len(columns)] for label in classes] if typical else [],
     }

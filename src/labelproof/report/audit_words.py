@@ -85,11 +85,11 @@ _LONG = 40
 """Characters to which a class name is cut in a sentence."""
 
 
-def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> str:
+def finding(findings: Findings, *, seen: bool = False) -> str:
     """How many labels are wrong, with an interval, and how many are flagged.
 
     If the network has `seen` the labels, all that is known of a suspect is that the network
-    predicts another class. If the share `agreed` is so small that `remark` warns, suspects are not
+    predicts another class. If so few labels are predicted that `remark` warns, suspects are not
     called wrong: many of them may be samples that are hard to learn.
 
     Example:
@@ -98,14 +98,15 @@ def finding(findings: Findings, *, seen: bool = False, agreed: float = 1.0) -> s
         >>> findings = Findings(
         ...     given=labels, suggested=np.array([0, 0, 1, 0]), score=np.array([0, 0, 0, 0.9]),
         ...     noise_rate=Estimate(0.25, 0.1, 0.6), transition=matrix, transition_low=matrix,
-        ...     transition_high=matrix, temperature=1.0)
+        ...     transition_high=matrix, temperature=1.0, likeliest=np.array([[0], [0], [1], [0]]),
+        ...     probability=np.ones((4, 1)))
         >>> print(finding(findings))
         About 1 of 4 labels is wrong: 25.0% (10.0% to 60.0%). 1 label is flagged: it is more likely
         wrong than right.
     """
-    values = {"findings": findings, "seen": seen, "count": count}
-    trusted = findings.trusts(agreed) and not seen
-    return render_words("findings.txt", part="audit", trusted=trusted, **values)
+    trusted = findings.trusted and not seen
+    values = {"findings": findings, "seen": seen, "trusted": trusted, "count": count}
+    return render_words("findings.txt", part="audit", **values)
 
 
 def confused_most(pairs: Sequence[Pair], names: Sequence[str]) -> str:
@@ -136,9 +137,8 @@ def remark(part: str, audit: Audit) -> str:
             `"after_review"` on reviewed labels, or `"limits"`: what the interval does not cover.
         audit: The audit.
     """
-    labelled = audit.findings.labelled
-    predicted = audit.findings.predicted or labelled
-    classes = list(zip(map(readable, audit.class_names), predicted, labelled, strict=True))
+    names, findings = map(readable, audit.class_names), audit.findings
+    classes = list(zip(names, findings.predicted, findings.labelled, strict=True))
     return render_words(
         "audit_words.txt",
         part=part,

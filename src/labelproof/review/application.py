@@ -131,16 +131,14 @@ class _Pages:
     def sample(self, request: Request) -> dict[str, Any]:
         place = self._place(request)
         findings = self.audit.findings
-        classes, shares = findings.likeliest, findings.probability
+        likeliest = findings.likeliest[place].tolist(), findings.probability[place].tolist()
         return {
             "place": place,
             "name": keep_direction(readable(self.audit.samples[place])),
             "given": int(findings.given[place]),
             "suggested": int(findings.suggested[place]),
             "score": round(float(findings.score[place]), 4),
-            "likeliest": []
-            if classes is None or shares is None
-            else [*zip(classes[place].tolist(), shares[place].tolist(), strict=True)],
+            "likeliest": [*zip(*likeliest, strict=True)],
             "cells": self._cells(place),
         }
 

@@ -123,8 +123,7 @@ def describe_fit(
         f"(95% interval: {low:.1f}% to {high:.1f}%); wrong labels count as errors."
     ]
     if audit is not None:
-        agreed = audit.agreement.value
-        lines.append(f"Labels: {finding(audit.findings, seen=audit.seen, agreed=agreed)}")
+        lines.append(f"Labels: {finding(audit.findings, seen=audit.seen)}")
         lines += [remark(name, audit) for name in ("caution", "hardly_judged", "after_review")]
     if audit is not None and audit.seen:
         again = ["labelproof", "audit", audit.data, *Reading.of(audit.options).flags()]
@@ -156,7 +155,7 @@ def describe_audit(audit: Audit, folder: Path) -> str:
     pairs = confusions(findings, confusion_counts(findings)) if some else []
     lines = [
         *(remark(name, audit) for name in ("agreement", "caution", "hardly_judged")),
-        finding(findings, seen=audit.seen, agreed=audit.agreement.value),
+        finding(findings, seen=audit.seen),
         remark("after_review", audit),
         confused_most(pairs, [readable(name) for name in audit.class_names]),
         f"Suspects: {folder / SUSPECTS}",
