@@ -71,10 +71,11 @@ def test_the_generator_alone_decides_the_weights() -> None:
 
 
 MISTAKES = {
-    "my_network:linear": "no module 'my_network' for 'my_network:linear'; it has to be",
-    "my_networks.deep:linear": "no module 'my_networks.deep' for",
-    "my_networks:liner": "module 'my_networks' has no attribute 'liner'; did you mean 'linear'?",
+    "my_network:linear": "'my_network:linear' cannot be imported (No module named 'my_network')",
+    "my_networks.deep:linear": "No module named 'my_networks.deep'",
+    "my_networks:liner": "module 'my_networks' has no attribute 'liner'",
     "my_networks:Linear.mode": "'Linear' has no attribute 'mode'",
+    "my_broken:linear": "No module named 'my_missing_dependency'",
     "my_networks:number": "cannot be called with num_classes: ",
     "my_networks:ready": "cannot be called with num_classes: ",
     "my_networks:nothing": "expected 'my_networks:nothing' to return an nn.Module, got dict",
@@ -83,13 +84,11 @@ MISTAKES = {
 }
 
 
-def test_a_mistake_is_named_and_a_fault_in_the_users_module_is_told_as_it_is() -> None:
+def test_a_mistake_is_named() -> None:
     for text, message in MISTAKES.items():
         with pytest.raises(ValueError, match=r"^network: ") as caught:
             make(text)
         assert message in str(caught.value)
-    with pytest.raises(ModuleNotFoundError, match="my_missing_dependency"):
-        make("my_broken:linear")
 
 
 def installed(library: str) -> bool:

@@ -268,7 +268,7 @@ def test_what_cannot_be_used_is_refused(noisy_blobs: Arrays) -> None:
     cases: list[tuple[dict[str, Any], Any, str]] = [
         ({"estimator": KNeighborsClassifier()}, TypeError, "estimator: .*sample_weight"),
         ({"estimator": LinearSVC()}, TypeError, "estimator: .*predict_proba"),
-        ({"estimator": "forest"}, ValueError, "estimator"),
+        ({"estimator": "forest"}, TypeError, "estimator"),
         ({"estimator": RandomForestClassifier}, TypeError, "estimator"),
         ({"estimator": tree, "warm_start": True}, ValueError, "warm_start"),
         ({"estimator": tree, "class_weight": "even"}, ValueError, "class_weight"),

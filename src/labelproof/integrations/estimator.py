@@ -112,9 +112,8 @@ def admit_examples(
     weight = _check_sample_weight(sample_weight, inputs, dtype=np.float64, copy=True)
     if (weight < 0).any():
         raise ValueError(f"sample_weight: expected no negative weights, got {weight.min():g}")
-    if class_weight is not None:
-        check_class_weight(class_weight)
-        weight = weight * compute_sample_weight(class_weight, given)
+    check_class_weight(class_weight)
+    weight = weight * compute_sample_weight(class_weight, given)
     together = None
     if groups is not None:
         _refuse_missing("groups", groups)
@@ -336,26 +335,18 @@ def make_examples(
     names = tuple(str(name) for name in admitted.classes)
     train = Split(inputs, labels, groups=together)
     dataset = Dataset("X", {"train": train}, names, *normal, clean=False)
-    used, held = _divide(labels, validation, seed, together)
+    used = np.arange(len(labels))
+    # In even steps, since rows may be sorted by class.
+    held = np.unique(np.linspace(0, len(labels) - 1, min(len(labels), _EVALUATED)).round())
+    if validation:
+        used, held = hold_out(labels, validation, seed=seed, groups=together)
+        if not len(held):
+            left = f"{validation:g} of {len(labels)} examples"
+            raise ValueError(f"validation_fraction: {left} leaves none to validate on")
     share = weight / weight[used].mean()
     alike = bool((weight == weight[0]).all())
     weights = None if alike else share.astype(np.float32)
-    return Examples(dataset, used, labels, None, 0.0, held, weights), statistics
-
-
-def _divide(
-    labels: NDArray[np.int64], validation: float, seed: int, groups: NDArray[np.int64] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    if not validation:
-        everything = np.arange(len(labels))
-        # In even steps, since rows may be sorted by class.
-        evaluated = np.unique(np.linspace(0, len(labels) - 1, min(len(labels), _EVALUATED)).round())
-        return everything, evaluated.astype(np.int64)
-    used, held = hold_out(labels, validation, seed=seed, groups=groups)
-    if not len(held):
-        share = f"{validation:g} of {len(labels)} examples"
-        raise ValueError(f"validation_fraction: {share} leaves none to validate on")
-    return used, held
+    return Examples(dataset, used, labels, None, 0.0, held.astype(np.int64), weights), statistics
 
 
 _MILDER = "another loss, such as sr with a smaller lambda0 or a rho nearer to 1"

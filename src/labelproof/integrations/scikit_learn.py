@@ -287,9 +287,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         model = fit_committee(candidates, examples, n_jobs=self.n_jobs, verbose=bool(self.verbose))
         self._forget()
         self.classes_, self._form, self._model = admitted.classes, admitted.form, model
-        self.candidates_ = model.scores
-        held_out, became = model.held_out, examples.became
-        self.out_of_sample_proba_ = held_out if became is None else held_out[became]
+        self.candidates_, self.out_of_sample_proba_ = model.scores, model.held_out
         self.estimator_ = [trained for member in model.members for trained in member.fitted]
         self.noise_rate_ = model.noise.noise_rate
         self.transition_matrix_ = model.noise.transition

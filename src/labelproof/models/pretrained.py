@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -123,12 +123,18 @@ def call_factory(
     >>> call_factory("torch.nn:Identiti", num_classes=10)
     Traceback (most recent call last):
         ...
-    ValueError: network: 'torch.nn:Identiti': module 'torch.nn' has no attribute 'Identiti'; did you
-    mean 'Identity'?
+    ValueError: network: 'torch.nn:Identiti' cannot be imported (module 'torch.nn' has no attribute
+    'Identiti'); its module has to be installed, or in a folder of PYTHONPATH
     """
     arguments = {"num_classes": num_classes, **(options or {})}
     with nullcontext() if generator is None else global_state_kept():
-        factory = _find(place)
+        try:
+            factory: Any = pkgutil.resolve_name(place)
+        except (ImportError, AttributeError) as error:
+            raise ValueError(
+                f"network: {place!r} cannot be imported ({error}); its module has to be installed, "
+                "or in a folder of PYTHONPATH"
+            ) from error
         if generator is not None:  # after the import, whose first run may draw numbers
             _seed_globally(generator)
         try:
@@ -142,24 +148,6 @@ def call_factory(
             f"network: expected {place!r} to return an nn.Module, got {type(network).__name__}"
         )
     return network
-
-
-def _find(place: str) -> Callable[..., Any]:
-    module_name, _, _ = place.partition(":")
-    try:
-        found: Any = pkgutil.resolve_name(place)
-    except ModuleNotFoundError as error:
-        # If an existing module misses a dependency of its own, its own error is clearer.
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise
-        raise ValueError(
-            f"network: no module {error.name!r} for {place!r}; it has to be installed, or its "
-            "folder to be on PYTHONPATH"
-        ) from None
-    except AttributeError as error:
-        hint = suggest(error.name or "", dir(error.obj))
-        raise ValueError(f"network: {place!r}: {error}{hint}") from None
-    return found
 
 
 def _seed_globally(generator: torch.Generator) -> None:

@@ -495,35 +495,23 @@ def admit_estimator(estimator: Any) -> None:
     """Refuse anything but a classifier with `predict_proba` and `sample_weight`.
 
     Raises:
-        TypeError: It has no `predict_proba`, or its `fit` takes no `sample_weight`.
-        ValueError: It is a string.
+        TypeError: It is something else.
 
     Example:
         >>> from sklearn.neighbors import KNeighborsClassifier
         >>> admit_estimator(KNeighborsClassifier())
         Traceback (most recent call last):
             ...
-        TypeError: estimator: expected a classifier whose fit takes sample_weight, such as
-        RandomForestClassifier() or LogisticRegression(), got KNeighborsClassifier
+        TypeError: estimator: expected 'auto', 'network', or a classifier that has predict_proba (as
+        CalibratedClassifierCV gives it) and whose fit takes sample_weight, such as
+        RandomForestClassifier(), got KNeighborsClassifier()
     """
-    if isinstance(estimator, str):
-        raise ValueError(
-            f"estimator: expected 'auto', 'network' or a classifier, got {estimator!r}"
-        )
-    if isinstance(estimator, type) or not hasattr(estimator, "fit"):
+    able = hasattr(estimator, "predict_proba") and not isinstance(estimator, type)
+    if not able or not has_fit_parameter(_last_step(estimator), "sample_weight"):
         raise TypeError(
-            f"estimator: expected a classifier of scikit-learn, made with (), got {estimator!r}"
-        )
-    last = _last_step(estimator)
-    if not hasattr(estimator, "predict_proba"):
-        raise TypeError(
-            "estimator: expected a classifier with predict_proba, got "
-            f"{type(last).__name__}; CalibratedClassifierCV({type(last).__name__}()) has it"
-        )
-    if not has_fit_parameter(last, "sample_weight"):
-        raise TypeError(
-            "estimator: expected a classifier whose fit takes sample_weight, such as "
-            f"RandomForestClassifier() or LogisticRegression(), got {type(last).__name__}"
+            "estimator: expected 'auto', 'network', or a classifier that has predict_proba (as "
+            "CalibratedClassifierCV gives it) and whose fit takes sample_weight, such as "
+            f"RandomForestClassifier(), got {estimator!r}"
         )
 
 

@@ -94,7 +94,8 @@ class Committee:
         noise: The noise model, by the out-of-sample predictions.
         scores: Of each variant: the mean `log_loss` of held-out labels, its `agreement` with them,
             and its `weight`.
-        held_out: Out-of-sample probabilities of the GIVEN labels of the training rows, `(N, C)`.
+        held_out: Out-of-sample probabilities of the GIVEN labels of the training rows, `(N, C)`, as
+            they were before equal ones were merged.
     """
 
     members: list[Candidate]
@@ -265,11 +266,10 @@ def _make_committee(
         best = _over_cuts(best, examples)
         temperature, prior = fit_noise_model(np.log(best), given).temperature, _border(best, given)
     weighted = _weigh(labels, examples)
-    members = [
-        candidate.fit(weighted, [variant for who, variant in weights if who == number])
-        for number, candidate in enumerate(candidates)
-        if any(who == number for who, _ in weights)
-    ]
+    chosen: dict[int, list[int]] = {}
+    for number, variant in weights:
+        chosen.setdefault(number, []).append(variant)
+    members = [candidates[number].fit(weighted, variants) for number, variants in chosen.items()]
     scores = {
         candidates[number].names[variant]: {
             "log_loss": each.loss,
@@ -278,9 +278,9 @@ def _make_committee(
         }
         for (number, variant), each in compared.items()
     }
-    shares, out_of_sample = np.array(list(weights.values())), mean.astype(np.float32)
+    shares, held_out = np.array(list(weights.values())), mean.astype(np.float32)[examples.became]
     return Committee(
-        members, shares, temperatures, mixing, prior, temperature, noise, scores, out_of_sample
+        members, shares, temperatures, mixing, prior, temperature, noise, scores, held_out
     )
 
 
@@ -297,7 +297,7 @@ def _trust_labels(candidates: Sequence[Candidate], examples: LabelledRows) -> Co
     even, prior = np.ones(len(members)), np.ones(len(examples.class_weight))
     right = np.diag(prior)
     noise = NoiseModel(right, 1.0, 0.0, np.diag(examples.labels.mean(axis=0)))
-    given = as_probabilities(examples.labels).astype(np.float32)
+    given = as_probabilities(examples.labels).astype(np.float32)[examples.became]
     return Committee(members, even / len(members), even, right, prior, 1.0, noise, {}, given)
 
 

@@ -69,7 +69,7 @@ class LabelledRows:
         weight: Of each row, `(N)`.
         class_weight: Of each class, `(C)`.
         cuts: Each cuts all rows into folds.
-        became: The index in `rows` of each original row; `None` if equal rows were not merged.
+        became: The index in `rows` of each original row.
         groups: The group of each row, `(N)`, all of which stays in one fold; `None` without groups.
     """
 
@@ -78,7 +78,7 @@ class LabelledRows:
     weight: Floats
     class_weight: Floats
     cuts: list[list[Holdout]]
-    became: NDArray[np.int64] | None = None
+    became: NDArray[np.int64] | slice = slice(None)
     groups: NDArray[np.int64] | None = None
 
     @cached_property
@@ -132,8 +132,7 @@ def label_rows(
         folds(given, min(_FOLDS, units), seed=seed + cut, groups=together)
         for cut in range(min(max(_CUT_ROWS // len(rows), 1), _CUTS) if units > 1 else 0)
     ]
-    if class_weight is not None:
-        check_class_weight(class_weight)
+    check_class_weight(class_weight)
     from sklearn.utils.class_weight import compute_class_weight
 
     present = np.unique(given)
@@ -151,7 +150,7 @@ class MergedRows(NamedTuple):
     labels: NDArray[np.int64]
     weight: Floats
     together: NDArray[np.int64] | None
-    became: NDArray[np.int64] | None
+    became: NDArray[np.int64] | slice
 
 
 def merge_rows(
@@ -178,7 +177,7 @@ def merge_rows(
     rows = rows.astype(np.float64)
     together = keep_together(rows, groups) if grouped else None
     if len(rows) > SMALL:
-        return MergedRows(rows, labels, weight, together, None)
+        return MergedRows(rows, labels, weight, together, slice(None))
     parts = [] if groups is None or not grouped else [groups]
     keys = np.column_stack([rows, labels, *parts]).astype(np.float64)
     unique, first, became = np.unique(keys, axis=0, return_index=True, return_inverse=True)
@@ -213,14 +212,7 @@ def keep_together(
 
 
 def check_class_weight(class_weight: Any) -> None:
-    """Refuse anything but `"balanced"` or a dictionary of weights of at least 0."""
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        return
-    if not isinstance(class_weight, dict):
-        raise ValueError(
-            "class_weight: expected None, 'balanced' or a dictionary of weights by class, got "
-            f"{class_weight!r}"
-        )
-    for name, value in class_weight.items():
-        if not value >= 0:
-            raise ValueError(f"class_weight: expected no negative weights, got {name!r}: {value!r}")
+    """Refuse negative weights; scikit-learn refuses anything else that is wrong."""
+    weights = class_weight.values() if isinstance(class_weight, dict) else ()
+    if not all(value >= 0 for value in weights):
+        raise ValueError(f"class_weight: expected no negative weights, got {class_weight!r}")

@@ -99,8 +99,8 @@ def fit_blend(
     from labelproof.tabular.committee import choose_candidates, fit_committee
 
     committee = fit_committee(choose_candidates(rows, fast=True, seed=seed, n_jobs=None), rows)
-    held_out = committee.held_out if rows.became is None else committee.held_out[rows.became]
-    return committee, Predictions(np.log(held_out), examples.used, examples.given[examples.used])
+    logits = np.log(committee.held_out)
+    return committee, Predictions(logits, examples.used, examples.given[examples.used])
 
 
 def train_blend(configuration: Configuration, dataset: Dataset, folder: Path) -> RunRecord:
