@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -78,7 +78,7 @@ class LabelledRows:
     weight: Floats
     class_weight: Floats
     cuts: list[list[Holdout]]
-    became: NDArray[np.int64] | slice = slice(None)
+    became: NDArray[np.int64] | slice = field(default_factory=lambda: slice(None))
     groups: NDArray[np.int64] | None = None
 
     @cached_property
