@@ -101,7 +101,7 @@ class Decisions:
         self.path = path
         self._lock = threading.Lock()
         with self._explained():
-            self._file = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._file = sqlite3.connect(path, isolation_level="IMMEDIATE", check_same_thread=False)
         try:
             with self._explained():
                 self._prepare()
@@ -217,16 +217,8 @@ class Decisions:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        with self._lock, self._explained():
-            self._file.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._file.execute("COMMIT")
-            except BaseException:
-                # After some errors, a full disk among them, SQLite has rolled back by itself.
-                if self._file.in_transaction:
-                    self._file.execute("ROLLBACK")
-                raise
+        with self._lock, self._explained(), self._file:  # commits, or rolls back
+            yield
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
