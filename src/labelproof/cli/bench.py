@@ -19,13 +19,12 @@ from labelproof.data.published import find_human_labels
 from labelproof.experiments.cluster import RayEngine, share_of_gpu
 from labelproof.experiments.grids import GRIDS, PlannedRun, plan_all
 from labelproof.experiments.records import RecordStore, explain_other_size, is_of_published_data
-from labelproof.noise import parse_noise
 from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, choose_examples
 from labelproof.training.execution import StopRequest, choose_execution, resolve_precision
 from labelproof.training.files import remove_folder
-from labelproof.training.provenance import fingerprint, mark_data, refuse_other_data
+from labelproof.training.provenance import mark_data, refuse_other_data
 from labelproof.training.runner import Event, Job, train_runs
 from labelproof.verbs.progress import Reporter
 
@@ -213,13 +212,7 @@ class BenchData:
 
     def mark(self, configuration: Configuration) -> str:
         """The fingerprint of what a run is trained on."""
-        if parse_noise(configuration.noise).kind == "human":
-            return mark_data(configuration, self(configuration))
-        return self._mark(configuration.data)
-
-    @functools.cache  # noqa: B019
-    def _mark(self, name: str) -> str:
-        return fingerprint(self.dataset(name))
+        return mark_data(configuration, self(configuration))
 
     def is_done(self, configuration: Configuration) -> bool:
         """Whether a run has a record by now, in any precision.

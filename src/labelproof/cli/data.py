@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import typer
 from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TaskID
-from rich.table import Table
-from rich.text import Text
 
 from labelproof.cli.console import show_page, show_warnings, tell
 from labelproof.cli.options import takes
@@ -27,7 +25,7 @@ from labelproof.data import (
     verify_dataset,
 )
 from labelproof.data.images import OnError
-from labelproof.data.notices import count, readable
+from labelproof.data.notices import count
 from labelproof.data.published import WEBVISION, find_dataset, find_human_labels, known_dataset
 from labelproof.data.published import data_root as find_root
 from labelproof.noise import parse_noise
@@ -159,7 +157,7 @@ def _megabytes(size: int) -> str:
 
 
 SHOWN = 60
-"""Number of columns and classes of a table that are listed."""
+"""Number of columns and classes of a table that are listed; those in the middle are left out."""
 
 
 @app.command()
@@ -233,23 +231,15 @@ def _show_table(data: Dataset) -> None:
         f"{data.name}: {sizes}, {count(len(columns.columns), 'column')}, "
         f"{count(data.input_shape[0], 'feature')}, {count(data.num_classes, 'class', 'classes')}",
     )
-    kinds = [
-        (each.name, each.kind, each.missing, len(each.feature_names)) for each in columns.columns
-    ]
-    _list(("column", "kind", "missing", "features"), kinds)
+    kinds = pd.DataFrame(
+        [(each.name, each.kind, each.missing, len(each.feature_names)) for each in columns.columns],
+        columns=["column", "kind", "missing", "features"],
+    )
+    tell(kinds.to_string(index=False, max_rows=SHOWN))
     for name, reason in columns.left_out:
         tell(f"left out: {name} ({reason})")
-    sizes = np.bincount(data.train.labels, minlength=data.num_classes).tolist()
-    _list(("class", "rows to train on"), list(zip(data.class_names, sizes, strict=True)))
+    sizes = np.bincount(data.train.labels, minlength=data.num_classes)
+    classes = pd.DataFrame({"class": data.class_names, "rows to train on": sizes})
+    tell(classes.to_string(index=False, max_rows=SHOWN))
     if not data.clean:
         tell("How many labels are wrong is not known.")
-
-
-def _list(names: Sequence[str], rows: Sequence[tuple[str | int, ...]]) -> None:
-    """Print rows of cells in aligned columns; long tables are cut."""
-    table = Table(*names, box=None, pad_edge=False, header_style="")
-    for row in rows[:SHOWN]:
-        table.add_row(*(Text(readable(str(cell)), overflow="fold") for cell in row))
-    Console().print(table)
-    if len(rows) > SHOWN:
-        tell(f"and {len(rows) - SHOWN:,} more")

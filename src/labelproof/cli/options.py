@@ -234,17 +234,11 @@ def parse_seeds(text: str) -> list[int]:
         ...
     ValueError: seeds: expected different numbers, such as 1,2,3 or 1-3, got '1,1'
     """
-    seeds: list[int] = []
-    for part in text.split(","):
-        bounds = re.fullmatch(r"\s*(\d+)\s*-\s*(\d+)\s*", part)
-        low, high = map(int, bounds.groups()) if bounds else (-1, -1)
-        if part.strip().isdecimal():
-            low = high = int(part)
-        if not 0 <= low <= high or not set(seeds).isdisjoint(range(low, high + 1)):
-            raise ValueError(
-                f"seeds: expected different numbers, such as 1,2,3 or 1-3, got {text!r}"
-            )
-        seeds += range(low, high + 1)
+    parts = [re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part) for part in text.split(",")]
+    ranges = [range(int(part[1]), int(part[2] or part[1]) + 1) for part in parts if part]
+    seeds = [seed for each in ranges for seed in each]
+    if len(ranges) < len(parts) or not all(ranges) or len(set(seeds)) < len(seeds):
+        raise ValueError(f"seeds: expected different numbers, such as 1,2,3 or 1-3, got {text!r}")
     return seeds
 
 

@@ -11,9 +11,6 @@ from typing import Any, TextIO
 
 import pandas as pd
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from labelproof.cli.console import show_warnings, tell, warn
 from labelproof.cli.options import output_file, takes
@@ -77,14 +74,10 @@ def _show(found: Evaluation) -> None:
     unfinished = "" if found.finished else f" (unfinished, after {found.epochs} epochs)"
     share = f"{found.correct:,} of {found.n:,} {found.what} of {found.place}{unfinished}"
     tell(f"Accuracy {found.accuracy:.2f}% ({low:.2f} to {high:.2f}): {share}")
-    classes = found.classes
-    table = Table(title="Accuracy of each class")
-    table.add_column("class", overflow="fold")
-    table.add_column(found.what, justify="right")
-    table.add_column("accuracy", justify="right")
-    for name, size, accuracy in classes.itertuples():
-        table.add_row(Text(name), f"{size:,}", f"{accuracy:.2f}%" if size else "")
-    Console().print(table)
+    tell("\nAccuracy of each class:")
+    sizes = {found.what: "{:,}".format}
+    table = found.classes.rename(columns={"n": found.what})
+    tell(table.to_string(formatters=sizes, float_format="{:.2f}%".format, na_rep="") + "\n")
     if confusions := found.confusions():
         tell("Most often taken for another:")
     for label, predicted, number in confusions:

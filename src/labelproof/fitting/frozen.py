@@ -57,16 +57,11 @@ def frozen_settings(dataset: Dataset, network: str) -> dict[str, Any]:
     """
     usual = recipe.network_for(recipe.look_at(dataset)).get("augmentation", "none")
     crop = 224 if is_pretrained(network) else parse_augmentation(usual).resized_crop
-    number = len(dataset.train)
-    batch = recipe.choose_batch_size(number)
-    epochs = recipe.choose_epochs(number, batch)
-    return {
+    rows = recipe.choose_setting((_FEATURES,), len(dataset.train))
+    same = ("batch_size", "epochs", "learning_rate", "weight_decay")
+    return {name: getattr(rows, name) for name in same} | {
         "augmentation": f"resized-crop:{crop}" if crop else "none",
-        "batch_size": batch,
-        "epochs": epochs,
-        "learning_rate": 0.02,
-        "weight_decay": recipe.choose_weight_decay((_FEATURES,), number),
-        "loss": recipe.complete_loss(recipe.ROBUST, epochs=epochs),
+        "loss": recipe.complete_loss(recipe.ROBUST, epochs=rows.epochs),
     }
 
 
