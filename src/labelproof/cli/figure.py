@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-
-from matplotlib.figure import Figure
 
 from labelproof.cli.console import show_warnings, tell
 from labelproof.cli.options import split_names, takes
@@ -12,6 +11,7 @@ from labelproof.cli.table import choose_dataset
 from labelproof.data.load import load_dataset
 from labelproof.data.published import known_dataset
 from labelproof.experiments.figures import (
+    Embedding,
     embed,
     find_runs,
     read_embeddings,
@@ -85,45 +85,40 @@ def figure(
             "figure: expected --runs or --embeddings with tsne, --methods or --columns with the "
             "others, --noise with --embeddings"
         )
-    if embeddings is not None:
-        drawn = _draw_embeddings(embeddings, noise)
-    elif features:
-        chosen = runs or [Path("labelproof-runs")]
-        drawn = _draw_features(chosen, dataset, images, device, data_root)
-    else:
+    if not features:
         data = choose_dataset(f"figure {name}", dataset, FIGURES[name].datasets)
         rows, taken = split_names(methods), split_names(columns)
         store = open_records(records)
         drawn = draw_figure(store, name, data, methods=rows, columns=taken)
         if note := explain_left_out(store, dataset=data):
             tell(note, aside=True)
+    else:
+        if embeddings is None:
+            folders = runs or [Path("labelproof-runs")]
+            data, found, names = _embed(folders, dataset, images, device, data_root)
+        else:
+            data, found = embeddings.stem, read_embeddings(embeddings, noise)
+            names = known_dataset(data).class_names
+        if not found:
+            raise ValueError(f"--noise: {embeddings} has nothing of the noise {noise}")
+        shown = f"{len(found[0].labels):,} test images (t-SNE), {DATASETS.get(data, data)}"
+        drawn = draw_embeddings(found, title=f"Features of {shown}", class_names=names)
     save_figure(drawn, output)
     tell(f"Wrote {output}", aside=True)
 
 
-def _draw_embeddings(path: Path, noise: str | None) -> Figure:
-    found = read_embeddings(path, noise)
-    if not found:
-        raise ValueError(f"--noise: {path} has nothing of the noise {noise}")
-    data = path.stem
-    title = f"Features of {len(found[0].labels):,} test images (t-SNE), {DATASETS.get(data, data)}"
-    return draw_embeddings(found, title=title, class_names=known_dataset(data).class_names)
-
-
-def _draw_features(
+def _embed(
     folders: list[Path], dataset: str | None, images: int, device: str, root: Path | None
-) -> Figure:
+) -> tuple[str, list[Embedding], Sequence[str]]:
+    """The dataset of kept runs, their embeddings of some test images, and the class names."""
     found = find_runs(folders)
     known = tuple(dict.fromkeys(configuration.data for configuration in found.values()))
     data = choose_dataset("these runs", dataset, known)
     chosen = [path for path, configuration in found.items() if configuration.data == data]
-    with show_warnings():
-        loaded = load_dataset(data, root=root)
-    sample = sample_test_images(loaded, images)
     # Without noise first, plain losses above their regularised forms, as in the paper.
     chosen.sort(key=lambda path: ("+sr" in found[path].loss, found[path].noise != "none"))
     with show_warnings():
+        loaded = load_dataset(data, root=root)
         runs = [load_run(path, device) for path in chosen]
-    embeddings = [embed(run, loaded, sample) for run in runs]
-    title = f"Features of {len(sample):,} test images (t-SNE), {DATASETS.get(data, data)}"
-    return draw_embeddings(embeddings, title=title, class_names=loaded.class_names)
+    sample = sample_test_images(loaded, images)
+    return data, [embed(run, loaded, sample) for run in runs], loaded.class_names

@@ -32,7 +32,7 @@ _RARE = {
 }
 """Options that the help shows in a separate panel."""
 
-_FLAGS = {"all_classes": "all", "assign": "set", "identify": "id", "open_page": "open"}
+_FLAGS = {"all_classes": "all", "assign": "set", "losses": "loss", "open_page": "open"}
 """Options whose names differ from their parameters."""
 
 _LEAST = {
@@ -69,7 +69,7 @@ _HELP = {
 
 
 def takes(
-    verb: str = "", *, settings: Sequence[str] = (), without: Sequence[str] = ()
+    verb: str = "", *, settings: Sequence[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of a function; positional parameters become arguments, others options.
 
@@ -77,13 +77,12 @@ def takes(
         verb: The function of `labelproof.verbs` whose arguments the command takes as well, such as
             `run.evaluate`. The function gets them as `**given`.
         settings: Fields of `Configuration` that the command takes, too.
-        without: Arguments of the verb that the command does not take.
     """
     file, _, name = (verb or "fit").partition(".")
     read = read_source(f"verbs/{file}.py", name or file)
     configuration = read_source("training/configuration.py", "Configuration")
     fields = [each for each in _fields(configuration) if each.name in settings]
-    theirs = [each for each in _parameters(read) if verb and each.name not in without]
+    theirs = [*_parameters(read)] if verb else []
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         own = inspect.signature(function, eval_str=True).parameters.values()

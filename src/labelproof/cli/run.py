@@ -75,9 +75,8 @@ def _show(found: Evaluation) -> None:
     share = f"{found.correct:,} of {found.n:,} {found.what} of {found.place}{unfinished}"
     tell(f"Accuracy {found.accuracy:.2f}% ({low:.2f} to {high:.2f}): {share}")
     tell("\nAccuracy of each class:")
-    sizes = {found.what: "{:,}".format}
     table = found.classes.rename(columns={"n": found.what})
-    tell(table.to_string(formatters=sizes, float_format="{:.2f}%".format, na_rep="") + "\n")
+    tell(table.to_string(float_format="{:.2f}%".format, na_rep="") + "\n")
     if confusions := found.confusions():
         tell("Most often taken for another:")
     for label, predicted, number in confusions:
@@ -91,7 +90,7 @@ def predict(
     *,
     output: str | None = None,
     all_classes: bool = False,
-    identify: str | None = None,
+    id: str | None = None,
     on_error: OnError = "raise",
     device: str = "auto",
     network: str | None = None,
@@ -118,7 +117,7 @@ def predict(
             .npz arrays; for a run on a table, tables.
         output: The CSV file to write; - is stdout, the default.
         all_classes: Write the probability of every class.
-        identify: A column of the tables to write beside each prediction, such as customer_id, as a
+        id: A column of the tables to write beside each prediction, such as customer_id, as a
             join key.
         skip_unreadable: Exit with 0 even if images cannot be read; in tables, treat cells that are
             not numbers as missing.
@@ -137,7 +136,7 @@ def predict(
         tables = predict_paths(
             load_run(run, device, network=network),
             paths,
-            identify=identify,
+            identify=id,
             on_error=on_error,
             on_unreadable=note,
         )

@@ -71,11 +71,10 @@ def fit(
     carry_out(plan, reporter, dry_run=dry_run)
 
 
-@takes("tune", settings=("batch_size", "learning_rate", "augmentation"), without=("losses",))
+@takes("tune", settings=("batch_size", "learning_rate", "augmentation"))
 def tune(
     data: str,
     *,
-    loss: list[str] | None = None,
     loss_file: list[Path] | None = None,
     folds: int = 0,
     output: Path = Path("tuning.json"),
@@ -101,7 +100,7 @@ def tune(
     Args:
         data: The path of your own data, as 'labelproof fit' takes it, or a dataset's name (digits,
             mnist, cifar10, ...; see 'labelproof data list').
-        loss: A loss to try first, such as 'nce+mae'.
+        losses: A loss to try first, such as 'nce+mae'.
         folds: Folds of the cross-validation of each setting; 1 holds out a single part. By default
             3 below 10,000 examples, else 1.
         output: The file of the search, written after every run.
@@ -110,7 +109,7 @@ def tune(
         from labelproof.cli.console import DIVERGED, ending, terminal
         from labelproof.verbs.tune import tune as choose_loss
 
-    given |= {"losses": loss or (), "folds": folds or "auto", "output": output}
+    given |= {"losses": given["losses"] or (), "folds": folds or "auto", "output": output}
     reporter = terminal()
     with ending(reporter):
         found = choose_loss(data, **given, progress=reporter)

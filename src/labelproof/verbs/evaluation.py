@@ -113,17 +113,12 @@ class Evaluation:
     def as_values(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
         names = ("run", "epochs", "finished", "data", "split", "what", "n", "correct", "accuracy")
-        classes = zip(self.class_names, self.classes["n"], self.classes["accuracy"], strict=True)
+        classes = self.classes.astype(object).where(self.classes.notna(), None)
+        pairs = pd.DataFrame(self.confusions(), columns=["label", "predicted", "n"])
         return {name: getattr(self, name) for name in names} | {
             "interval": list(self.interval),
-            "classes": [
-                {"name": name, "n": int(size), "accuracy": float(accuracy) if size else None}
-                for name, size, accuracy in classes
-            ],
-            "confusions": [
-                {"label": label, "predicted": predicted, "n": n}
-                for label, predicted, n in self.confusions()
-            ],
+            "classes": classes.rename_axis("name").reset_index().to_dict("records"),
+            "confusions": pairs.to_dict("records"),
             "learned_from": self.learned_from,
             "learned_from_n": self.learned_from_n,
         }
