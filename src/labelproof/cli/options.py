@@ -178,8 +178,12 @@ def describe_arguments(text: str) -> dict[str, str]:
 
 
 def without_arguments(text: str) -> str:
-    """A docstring without its list of arguments."""
-    return _ARGUMENTS.sub("", text).strip()
+    r"""A docstring without its list of arguments, each paragraph on one line for any width.
+
+    >>> without_arguments("Train.\n\nOn a table,\nor:\n\n    fit a.csv\n\nArgs:\n    loss: Any.")
+    'Train.\n\nOn a table, or:\n\n    fit a.csv'
+    """
+    return re.sub(r"(?<=\S)\n(?=\S)", " ", _ARGUMENTS.sub("", text)).strip()
 
 
 def _flag(name: str) -> str:
