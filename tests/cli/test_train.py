@@ -34,8 +34,10 @@ def test_a_run_shows_every_epoch_and_sums_up(finished: Printed) -> None:
     record = json.loads((folder / "record.json").read_text())
     for epoch in (1, 2, 3):
         assert f"epoch {epoch} of 3  accuracy " in printed
-    for word in ("loss ", "sparse rate ", "examples/s", "left"):
+    for word in ("loss ", "memorised ", "examples/s", "left"):
         assert word in printed
+    memorised = 100 * record["curve"]["wrong_fitted"][-1]
+    assert f"are wrong; {memorised:.1f}% of these are memorised" in printed
     assert f"{record['curve']['test_accuracy'][-1]:.2f}% of 450 test images" in printed
     assert f"{100 * record['noise_rate']:.1f}% of the training labels are wrong" in printed
     assert f"Next: labelproof evaluate {folder}" in printed

@@ -86,6 +86,14 @@ def test_the_evaluation_is_what_the_command_prints(digits: labelproof.Run, table
         assert measured.learned_from is True
     with pytest.raises(ValueError, match="y: "):
         run.evaluate((inputs, labels[:5]))
+    with pytest.raises(ValueError, match="fruit has no test split, only train; choose .*--data"):
+        run.evaluate()
+
+
+def test_metrics_have_their_epoch_in_the_index_alone(digits: labelproof.Run) -> None:
+    metrics = digits.metrics
+    assert metrics.groupby("epoch").mean().equals(metrics.astype(float))
+    assert metrics.reset_index()["epoch"].tolist() == [*range(1, digits.epochs + 1)]
 
 
 def test_a_run_audits_the_labels_it_was_trained_on(table: Path) -> None:

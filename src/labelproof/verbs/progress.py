@@ -100,12 +100,15 @@ def describe_epoch(metrics: Mapping[str, float]) -> str:
 
     >>> describe_epoch({"test_accuracy": 91.52, "train_loss": 0.25, "images_per_second": 8123.4})
     'accuracy 91.52%  loss 0.2500  8,123 examples/s'
+    >>> describe_epoch({"train_loss": 131.5, "base": 0.367, "penalty": 3.31, "wrong_fitted": 0.021})
+    'loss 0.3670  memorised 2.1%'
     """
     texts = {
         "test_accuracy": "accuracy {:.2f}%",
         "validation_accuracy": "validation {:.2f}%",
-        "train_loss": "loss {:.4f}",
-        "sparse_rate": "sparse rate {:.3f}",
+        # Where the weight of the penalty grows, the whole loss grows with it.
+        "base" if "base" in metrics else "train_loss": "loss {:.4f}",
+        "wrong_fitted": "memorised {:.1%}",
         "images_per_second": "{:,.0f} examples/s",
     }
     return "  ".join(text.format(metrics[name]) for name, text in texts.items() if name in metrics)

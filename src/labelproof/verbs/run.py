@@ -54,10 +54,11 @@ class Run(TrainedNetwork):
 
     @property
     def metrics(self) -> pd.DataFrame:
-        """The metrics, one row for each epoch."""
+        """The metrics, one row for each epoch, counted from 1."""
         lines = (self.folder / METRICS).read_text(encoding="utf-8").splitlines()
         rows = [json.loads(line) for line in lines[: self.epochs]]
-        return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="epoch"))
+        epochs = pd.RangeIndex(1, len(rows) + 1, name="epoch")
+        return pd.DataFrame(rows, index=epochs).drop(columns="epoch", errors="ignore")
 
     def predict(self, data: NewData, *, on_error: OnError = "raise") -> pd.DataFrame:
         """Predict the label of each sample, with the probability of each class.
@@ -120,7 +121,9 @@ class Run(TrainedNetwork):
             dataset = relabel(dataset, name or "table", labels)
         if not own and split == "test" and "test" not in dataset.splits:
             split = "train"  # all there is in data without splits
-        choose(f"split (of {dataset.name}; --data names other data)", split, tuple(dataset.splits))
+        if split not in dataset.splits:
+            there = f"{dataset.name} has no {split} split, only {', '.join(dataset.splits)}"
+            raise ValueError(f"{there}; choose it with --split, or other data with --data")
         chosen, classes = dataset.splits[split], len(description.class_names)
         predicted = torch.cat([batch.argmax(dim=1) for batch in self.logits(chosen.images)])
         overlap, learned = None, split == "train"

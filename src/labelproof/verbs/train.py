@@ -183,11 +183,15 @@ def _summary(record: RunRecord, examples: Examples, folder: Path) -> str:
     """The results of a run, and what to do next."""
     dataset, accuracy = examples.dataset, "not measured, because there are no test examples"
     command = ["predict", str(folder), "NEW.csv" if dataset.tabular else "NEW-IMAGES"]
+    if held := record.curve.get("validation_accuracy"):
+        accuracy = f"{held[-1]:.2f}% of held-out labels after the last epoch"
     if "test_accuracy" in record.curve:
         tested = count(len(dataset.test), f"test {what(dataset)}")
         accuracy = f"{record.final_accuracy:.2f}% of {tested} after the last epoch"
         command = ["evaluate", str(folder)]
     noise = _noise(record.noise_rate, clean=examples.clean is not None)
+    if record.noise_rate and (memorised := record.curve.get("wrong_fitted")):
+        noise += f"; {100 * memorised[-1]:.1f}% of these are memorised"
     following = shlex.join(["labelproof", *command])
     return f"Accuracy: {accuracy}\nNoise: {noise}\nRun: {folder}\nNext: {following}"
 
