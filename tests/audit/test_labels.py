@@ -130,6 +130,11 @@ def test_predictions_in_another_order_are_told() -> None:
         found = audit_labels(table[:, [1, 2, 0]], made.given)
     assert [warning.filename for warning in told] == [__file__]
     assert f"only {found.agreement.value:.0%} of" in str(told[0].message)
+    # Confident predictions of other samples look like labels that are nearly all wrong.
+    made = make(1000, symmetric(4, 0.1), deviation=1)
+    table = np.roll(softmax(made.logits, 0.2), 1, axis=0)
+    with pytest.warns(DataWarning, match=r"^only 2\d% .* rows in another order\?"):
+        assert audit_labels(table, made.given).noise_rate.low > 0.7
 
 
 def test_a_large_file_is_audited_in_little_memory(tmp_path: Path) -> None:

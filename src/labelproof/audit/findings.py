@@ -26,6 +26,8 @@ LIKELIEST = 3
 
 _TRUSTED, _OF_RIGHT = 0.7, 0.85
 """Shares of all labels, and of the right ones, from which on predictions that agree are trusted."""
+_ABOVE_CHANCE = 0.1
+"""The least share, of the labels that guessing does not predict, that a model has to predict."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,7 +108,10 @@ class Findings:
     @property
     def trusted(self) -> bool:
         """Whether so many labels are predicted that the network has learned enough."""
-        return self.agreement.value >= min(_TRUSTED, _OF_RIGHT * (1 - self.noise_rate.low))
+        chance = np.dot(self.predicted, self.labelled) / len(self) ** 2
+        guessed = chance + _ABOVE_CHANCE * (1 - chance)
+        least = max(_OF_RIGHT * (1 - self.noise_rate.low), guessed)
+        return self.agreement.value >= min(_TRUSTED, least)
 
     @property
     def estimated_count(self) -> int:
