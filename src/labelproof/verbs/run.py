@@ -202,13 +202,12 @@ class Run(TrainedNetwork):
     @property
     def _facts(self) -> dict[str, str]:
         """What `repr` shows, by name."""
-        facts = {
-            "data": self.configuration.data,
-            "network": self.configuration.network,
-            "loss": self.configuration.loss,
-            "epochs": f"{self.epochs} of {self.configuration.epochs}",
-        }
-        curve = {} if self.record is None else self.record.curve
+        trained, curve = self.configuration, {} if self.record is None else self.record.curve
+        facts = {"data": trained.data, "network": trained.network}
+        if self.blended and self.record is not None:
+            facts["network"] = name_blend(self.record.candidates)
+        else:
+            facts |= {"loss": trained.loss, "epochs": f"{self.epochs} of {trained.epochs}"}
         for name in ("validation_accuracy", "test_accuracy"):
             if name in curve:
                 facts[name.replace("_", " ")] = f"{curve[name][-1]:.2f}%"
