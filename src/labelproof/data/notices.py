@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from collections.abc import Sequence
+from itertools import takewhile
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 class DataWarning(UserWarning):
@@ -12,9 +16,10 @@ class DataWarning(UserWarning):
 
 
 def notice(message: str) -> None:
-    """Warn about the data."""
-    # Three levels up is, in most cases, the user's own line that called the loader.
-    warnings.warn(message, DataWarning, stacklevel=4)
+    """Warn about the data, at the line that called labelproof."""
+    callers = inspect.stack(context=0)
+    inside = takewhile(lambda caller: caller.filename.startswith(_PACKAGE), callers)
+    warnings.warn(message, DataWarning, stacklevel=1 + sum(1 for _ in inside))
 
 
 def leave_out(reason: str, on_error: str) -> None:
