@@ -268,6 +268,9 @@ def test_killed_before_its_page_it_keeps_what_was_trained(
         assert "Finished before" in succeed(*command).stdout
     assert (folder / AUDIT).read_bytes() == kept
     assert (folder / PAGE).exists()
+    succeed(*command, "--id", "colour")  # a column for suspects.csv changes nothing else
+    assert Audit.read(folder).ids
+    assert (folder / AUDIT).read_bytes() == kept
 
 
 def test_the_data_are_found_from_any_folder(

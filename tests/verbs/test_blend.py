@@ -58,7 +58,8 @@ def test_a_frame_and_a_file_come_to_the_same(made: Path) -> None:
     table = plants()
     run, loaded = labelproof.fit(table, "kind"), labelproof.load_run(made / "run")
     assert isinstance(loaded.network, Blend)
-    assert "network: blend" in repr(loaded)
+    assert "network: blend of" in repr(loaded)
+    assert "epochs" not in repr(loaded)
     inputs = table.drop(columns="kind")
     predicted = loaded.predict(inputs)
     pd.testing.assert_frame_equal(run.predict(inputs), predicted)
@@ -75,7 +76,14 @@ def test_a_frame_and_a_file_come_to_the_same(made: Path) -> None:
 
 def test_labels_are_judged_by_classifiers_that_have_not_seen_them(made: Path) -> None:
     kept = Audit.read(made / "run" / "audit")
-    audits = [labelproof.load_run(made / "run").audit(), labelproof.audit(plants(), "kind")]
+    by_id: Any = {"id": "height"}
+    audits = [labelproof.load_run(made / "run").audit(), labelproof.audit(made / "run", **by_id)]
+    audits.append(labelproof.audit(plants(), "kind", **by_id))
+    for audit in audits[1:]:
+        heights = plants()["height"].iloc[audit.findings.suspects]
+        np.testing.assert_allclose(audit.suspects["id"].astype(float), heights)
+    with pytest.raises(ValueError, match=r"--id: .* did you mean 'height'"):
+        labelproof.audit(plants(), "kind", id="hight")
     for audit in [kept, *audits]:
         assert audit.findings.suspects.tolist() == kept.findings.suspects.tolist()
         assert not audit.seen

@@ -9,8 +9,11 @@ import pytest
 from trained import things
 
 import labelproof
-from labelproof.audit import Audit, audit_labels
+from labelproof.audit import Audit, audit_labels, open_samples
 from labelproof.data import load_digits
+from labelproof.data.notices import DataWarning
+from labelproof.report.audit import as_json
+from labelproof.report.audit_words import commands
 from labelproof.training import Event
 
 TINY = {"epochs": 3, "device": "cpu", "network": "mlp(hidden=8,depth=1)"}
@@ -122,6 +125,33 @@ def test_predictions_of_any_model_are_audited(mislabelled: pd.DataFrame, tmp_pat
         labelproof.audit(probabilities=told)
     with pytest.raises(ValueError, match="data"):
         labelproof.audit()
+
+
+def test_an_audit_of_a_frame_is_joined_and_shown_by_its_rows(
+    mislabelled: pd.DataFrame, tmp_path: Path
+) -> None:
+    table = mislabelled.assign(key=[f"0{n}" for n in range(200)]).iloc[40:]
+    table.loc[45, "kind"] = None
+    told = pd.DataFrame(np.eye(2)[table.index % 2] * 0.9 + 0.05, columns=["kind 0", "kind 1"])
+    told = told.assign(key=table["key"].to_list()).query("key != '045'")[::-1]
+    options: Any = {"probabilities": told, "id": "key", "output": tmp_path / "audit"}
+    with pytest.warns(DataWarning, match="without a label") as told:
+        found = labelproof.audit(table, "kind", **options)
+    assert [warning.filename for warning in told] == [__file__]
+    assert set(found.suspects.index) == set(range(40, 200, 10))
+    assert found.suspects["id"].tolist() == table["key"].loc[found.suspects.index].tolist()
+    page = (tmp_path / "audit" / "report.html").read_text()
+    assert f'"columns":{as_json(table.columns.tolist())}' in page
+    # A review shows the rows, although nothing but the audit's folder has them.
+    samples = open_samples(Audit.read(tmp_path / "audit"))
+    assert samples.kind == "rows"
+    assert dict(samples.cells(0))["key"] == "040"
+    assert "labelproof fit" not in str(commands(samples.audit, tmp_path))
+    # Rows with equal labels in the index are told apart by their position.
+    twice = table.assign(kind=mislabelled["kind"]).set_index(np.zeros(160, int))
+    told = np.eye(2)[np.arange(160) % 2] * 0.9 + 0.05
+    again = labelproof.audit(twice, "kind", probabilities=told)
+    assert set(again.suspects.index) == set(range(0, 160, 10))
 
 
 def test_a_search_says_what_it_chose_and_is_of_its_data(tmp_path: Path) -> None:

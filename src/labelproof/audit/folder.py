@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from labelproof.audit.findings import LIKELIEST, Estimate, Findings
 from labelproof.data.dataset import Dataset
+from labelproof.data.table import row_names
 from labelproof.models.blend import BLEND
 from labelproof.npz import read_npz
 from labelproof.training.checkpoint import LaterFormatError
@@ -76,6 +77,7 @@ class Audit:
         duplicate_of: The sample that each one nearly repeats, or -1, `(N)`; `None` if not computed.
         outlier: Whether each sample is like no other one, `(N)`.
         ids: The id of each sample, if a column of ids was named.
+        cells: The rows as text, by sample, if they were given in memory; else they are read again.
         dataset: The data, if they are loaded; they are not written.
     """
 
@@ -93,6 +95,7 @@ class Audit:
     duplicate_of: NDArray[np.int64] | None = None
     outlier: NDArray[np.bool_] | None = None
     ids: Sequence[str] = ()
+    cells: pd.DataFrame | None = None
     dataset: Dataset | None = None
 
     @property
@@ -125,16 +128,25 @@ class Audit:
 
     @property
     def suspects(self) -> pd.DataFrame:
-        """The flagged labels, the most suspicious first, by index in the training split."""
+        """The flagged labels, the most suspicious first.
+
+        Their index is that of the DataFrame that was audited; else the position in the training
+        split.
+        """
         places, names = self.findings.suspects, np.array(self.class_names, dtype=object)
+        samples = [self.samples[place] for place in places.tolist()]
+        index, dataset = pd.Index(self.index[places], name="index"), self.dataset
+        if dataset is not None and dataset.frame is not None:
+            rows = pd.Index(list(row_names(dataset.frame)))
+            index = dataset.frame.index[rows.get_indexer(pd.Index(samples))]
         suspects = pd.DataFrame(
             {
-                "sample": [self.samples[place] for place in places.tolist()],
+                "sample": samples,
                 "given": names[self.findings.given[places]],
                 "suggested": names[self.findings.suggested[places]],
                 "score": self.findings.score[places],
             },
-            index=pd.Index(self.index[places], name="index"),
+            index=index,
             dtype=object,  # a file's name need not be UTF-8, which a column of text has to be
         )
         if len(self.ids):
@@ -186,6 +198,9 @@ class Audit:
         arrays |= {each.name: getattr(findings, each.name) for each in fields(findings)}
         arrays = {name: each for name, each in arrays.items() if isinstance(each, np.ndarray)}
         arrays |= {name: _packed(getattr(self, name)) for name in _TEXTS}
+        if self.cells is not None:
+            text = json.dumps(self.cells.to_dict("split"))
+            arrays["cells"] = np.frombuffer(text.encode(), dtype=np.uint8)
         write_arrays(folder / SAMPLES, arrays)
         values = {
             "version": _VERSION,
@@ -230,6 +245,9 @@ class Audit:
             own: dict[str, Any] = {name: values[name] for name in _PLAIN}
             own |= {name: arrays[name] for name in _ARRAYS if name in arrays}
             own |= {name: _unpacked(arrays[name]) for name in _TEXTS}
+            if "cells" in arrays:
+                cells = json.loads(arrays["cells"].tobytes())
+                own["cells"] = pd.DataFrame(**cells).loc[own["samples"]]
             return cls(**own, class_names=tuple(values["class_names"]), findings=findings)
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise ValueError(
@@ -275,7 +293,7 @@ def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
     """The arrays of `samples.npz`, checked to fit each other and the classes."""
     arrays = read_npz(path)
     size = len(_unpacked(arrays["samples"]))
-    for name in arrays.keys() - {*_TEXTS}:
+    for name in arrays.keys() - {*_TEXTS, "cells"}:
         expected = (classes, classes) if name.startswith("transition") else (size,)
         if name in ("likeliest", "probability"):
             expected = (size, min(classes, LIKELIEST))

@@ -164,6 +164,7 @@ def _describe(
         findings=findings,
         marks=mark_rows(cells, samples),
         ids=list(cells.loc[samples, id]) if id in cells else (),
+        cells=cells.loc[samples] if dataset is not None and dataset.frame is not None else None,
         dataset=dataset,
         left_out=() if dataset is None else dataset.left_out,
         **described,

@@ -18,7 +18,14 @@ from labelproof.data.arrays import as_words, read_arrays
 from labelproof.data.dataset import Dataset, order_classes
 from labelproof.data.images import sample_names
 from labelproof.data.notices import count, few, notice, readable
-from labelproof.data.table import as_text, find_column, is_table, read_table, row_names
+from labelproof.data.table import (
+    TableSource,
+    as_text,
+    find_column,
+    is_table,
+    read_table,
+    row_names,
+)
 from labelproof.training.batches import CHUNK
 from labelproof.training.examples import choose_examples
 from labelproof.training.trained_network import TrainedNetwork
@@ -163,11 +170,12 @@ def name_samples(labels: Dataset | ArrayLike, data: str | os.PathLike[str]) -> l
     return [f"line {n + 1}" for n in range(size)] if lines else list(map(str, range(size)))
 
 
-def table_of(labels: Dataset | ArrayLike, data: str | os.PathLike[str]) -> Path | None:
-    """The file of a dataset that was read from a table, or `None`."""
+def table_of(labels: Dataset | ArrayLike, data: str | os.PathLike[str]) -> TableSource | None:
+    """The DataFrame or the file of a dataset that was read from a table, or `None`."""
+    if not isinstance(labels, Dataset) or labels.frame is not None:
+        return labels.frame if isinstance(labels, Dataset) else None
     path = Path(data).expanduser()
-    tabular = isinstance(labels, Dataset) and labels.tabular
-    return path if tabular and is_table(path) and path.is_file() else None
+    return path if labels.tabular and is_table(path) and path.is_file() else None
 
 
 def read_probabilities(path: str | os.PathLike[str]) -> NDArray[np.floating]:
@@ -289,9 +297,9 @@ def _match_rows(
     row_ids: Sequence[str], labels: Dataset | ArrayLike, data: str | os.PathLike[str], column: str
 ) -> NDArray[np.int64]:
     """The row of each sample, which has the same id."""
-    path, place, ids = table_of(labels, data), readable(str(data)), name_samples(labels, data)
-    if path is not None:
-        table = read_table(path, text=[column], on_error="skip")
+    source, place, ids = table_of(labels, data), readable(str(data)), name_samples(labels, data)
+    if source is not None:
+        table = read_table(source, text=[column], on_error="skip")
         if column in table:
             known = dict(zip(row_names(table), as_text(table[column]), strict=True))
             ids = [known[name] for name in ids]

@@ -33,8 +33,8 @@ from labelproof.data.images import (
     sample_names,
 )
 from labelproof.data.load import Reading
-from labelproof.data.notices import DataWarning, few
-from labelproof.data.table import as_text, read_table, row_names
+from labelproof.data.notices import DataWarning, few, readable
+from labelproof.data.table import as_text, find_column, read_table, row_names
 
 _EXACT = 64
 """Longest side of an image that is written without loss, as PNG; larger ones become JPEG."""
@@ -51,12 +51,13 @@ class Samples:
     def __init__(self, audit: Audit, dataset: Dataset | None):
         self.audit = audit
         self.dataset = dataset
-        self._cells = read_cells(dataset, audit.data)
+        self._cells = read_cells(dataset, audit.data) if audit.cells is None else audit.cells
 
     @property
     def kind(self) -> str:
         """`"images"`, `"rows"`, or `"unknown"` if there is nothing to show."""
-        return self.audit.kind if self.dataset is not None else "unknown"
+        shown = self.dataset is not None or self.audit.cells is not None
+        return self.audit.kind if shown else "unknown"
 
     def picture(self, place: int, *, side: int) -> tuple[bytes, str]:
         """A sample's image no larger than a square of `side` pixels, and its media type."""
@@ -110,6 +111,14 @@ def read_cells(labels: Any, data: str | os.PathLike[str]) -> pd.DataFrame:
     return texts.set_axis(list(row_names(cells)), axis=0)
 
 
+def row_ids(dataset: Dataset | None, data: str, id: str) -> pd.Series:
+    """The cells of a table's column of ids, indexed by row name."""
+    cells = read_cells(dataset, data)
+    if cells.empty:
+        raise ValueError(f"--id: expected with a table of rows or --probabilities, got {data}")
+    return cells[find_column(cells.columns, id, place=readable(data), argument="--id")]
+
+
 def mark_rows(cells: pd.DataFrame, places: Sequence[str]) -> NDArray[np.uint32] | None:
     """A checksum of each row, to notice that its line holds another row, as after sorting."""
     if cells.empty:
@@ -120,7 +129,7 @@ def mark_rows(cells: pd.DataFrame, places: Sequence[str]) -> NDArray[np.uint32] 
 
 def open_samples(audit: Audit) -> Samples:
     """Read an audit's data again, to show them; refuse data with other classes or samples."""
-    if audit.kind == "unknown":
+    if audit.kind == "unknown" or audit.cells is not None:
         return Samples(audit, None)
     dataset = Reading.of(audit.options).load(
         audit.data,

@@ -261,7 +261,8 @@ def audit(
         class_names: With --probabilities: the class of each column, if labels lack some classes; a
             file with one name per line, or names separated by commas. By default the classes,
             sorted by name.
-        id: With --probabilities: the column of the predictions that identifies the sample, by the
+        id: A column of the table, such as customer_id, to write beside each suspect. With
+            --probabilities also the column of the predictions that identifies the sample, by the
             column of the same name in the data, or by the audit's sample names ('line 7', or a path
             within the folder).
         labels: A table with the columns sample and label that replaces the data's own labels, such

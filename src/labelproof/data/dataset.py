@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from labelproof.data.columns import Columns
@@ -112,6 +113,7 @@ class Dataset:
         label: The label column of a table.
         group: The group column of a table, if one was named.
         grouping: A checksum of its values.
+        frame: The table, if it was given as a DataFrame.
 
     >>> from labelproof.data import load_digits
     >>> load_digits()
@@ -129,6 +131,7 @@ class Dataset:
     label: str | None = None
     group: str | None = None
     grouping: str = ""
+    frame: pd.DataFrame | None = None
 
     def __repr__(self) -> str:
         sizes = [

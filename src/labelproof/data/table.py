@@ -343,6 +343,8 @@ def load_table(
     place = table_place(table)
     if not len(table):
         raise ValueError(f"{place}: expected a row for each example, got none")
+    if not table.index.is_unique:
+        table = table.reset_index(drop=True)
     column = find_label(table.columns, label, place=place)
     dropped = [
         find_column(table.columns, name, place=place, argument="drop")
@@ -411,9 +413,11 @@ def load_table(
         for split, part in parts.items()
     }
     grouping = "" if groups is None else group_checksum(groups.iloc[in_train])
-    name = readable(table_stem(table.attrs["path"])) if "path" in table.attrs else "table"
+    frame, name = table, "table"
+    if "path" in table.attrs:
+        frame, name = None, readable(table_stem(table.attrs["path"]))
     dataset = dataset_from_rows(name, contents, class_names, columns)
-    return replace(dataset, label=column, group=group, grouping=grouping)
+    return replace(dataset, label=column, group=group, grouping=grouping, frame=frame)
 
 
 def split_names(table: pd.DataFrame, place: str) -> NDArray[np.object_]:

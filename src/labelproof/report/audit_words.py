@@ -164,7 +164,7 @@ def commands(audit: Audit, folder: Path) -> Sequence[tuple[str, str]]:
         (f"Look at the {what} and decide:", shlex.join(review)),
         ("Write down what you have decided:", shlex.join([*review, "--export", export])),
     ]
-    if audit.kind == "unknown":
+    if audit.kind == "unknown" or audit.cells is not None:
         return steps
     reading = replace(Reading.of(audit.options), labels=None)
     words = ["labelproof", "fit", audit.data, "--labels", export, *reading.flags()]

@@ -16,7 +16,7 @@ from labelproof.audit.cross_validation import CrossValidation, audit_loss
 from labelproof.audit.folder import AUDIT, INSIDE, PAGE, RUNS, SETTINGS, Audit, remove_audit
 from labelproof.audit.labels import audit_given, conclude
 from labelproof.audit.predictions import Predictions, PredictionSource, read_labels
-from labelproof.audit.samples import Samples
+from labelproof.audit.samples import Samples, row_ids
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import OnError
 from labelproof.fitting.attempts import Attempts, resume_attempts
@@ -101,7 +101,8 @@ def audit(
             sample it predicts: `(N, C)`, a DataFrame with a column for each class, or a file.
         labels: With `data`, a file of labels that replaces theirs; without, the labels themselves.
         class_names: With `probabilities`, the class of each column.
-        id: With `probabilities`, the column that names the sample of each row.
+        id: A column of the table, written beside each suspect. With `probabilities`, their column
+            that names the sample of each row.
         drop: See `fit`.
         group: See `fit`.
         decimal: See `fit`.
@@ -173,6 +174,7 @@ class AuditPlan:
     ):
         matching = {name: options.pop(name, None) for name in ("class_names", "id")}
         folds, file = options.pop("folds", None), labels if is_path(labels) else None
+        self.id = matching["id"] if probabilities is None else None
         self.request = request = Request(data, labels=file, **options)
         self.reporter, self.kept, self.fresh = request.reporter, output is not None, fresh
         given = {**options, **matching, "folds": folds, "labels": file}
@@ -182,7 +184,7 @@ class AuditPlan:
             if network is not None and is_factory(network):
                 training.remove("network")  # it allows the run's own code to run
             given["probabilities"] = None if probabilities is None else "some"
-            names = (*training, "label", "labels", *matching, "probabilities")
+            names = (*training, "label", "labels", "class_names", "probabilities")
             _refuse(given, names, f"expected without a run, which has its own, and {data} is one")
             self.find = partial(_audit_run, request)
         elif probabilities is not None:
@@ -195,7 +197,9 @@ class AuditPlan:
         elif data is None:
             raise ValueError("data: expected what is to be audited, or labels and probabilities")
         else:
-            _refuse(given, matching, "expected with --probabilities")
+            _refuse(given, ["class_names"], "expected with --probabilities")
+            if self.id is not None:
+                row_ids(request.dataset, request.place, self.id)  # an error comes before training
             self._choose(folds)
         self.folder, self._keeper = choose_folder(output, "audit")
         refuse_foreign(self.folder, AUDIT_FILES)
@@ -230,7 +234,8 @@ class AuditPlan:
 
     def run(self) -> Audit:
         """Audit the labels, and write the audit in place of an earlier one."""
-        found = None if self.find is None else self.find()  # first, so errors leave no folder
+        # First, so that errors leave no folder.
+        found = None if self.find is None else self._identify(self.find())
         with owning(self.folder):
             if self.fresh:
                 remove_audit(self.folder)
@@ -274,9 +279,9 @@ class AuditPlan:
         if (folder / AUDIT).exists():
             kept = Audit.read(folder)
             self.reporter.say("Finished before, and not trained again; --fresh trains it anew:")
-            found = replace(kept, **now, dataset=request.dataset)
+            found = self._identify(replace(kept, **now, dataset=request.dataset))
             # Data and audit may have been moved together since.
-            if {"data": kept.data, "options": dict(kept.options)} != now:
+            if {"data": kept.data, "options": dict(kept.options)} != now or found.ids != kept.ids:
                 found.write(folder)
             return found
         configuration = attempts.configure(self.configuration)
@@ -290,9 +295,15 @@ class AuditPlan:
             predictions, method = self._train(configuration, attempts)
         noise = None if configuration.noise == "none" else configuration.noise
         method = {"predictions": "cross-validation", **method, "noise": noise}
-        found = conclude(request.dataset, predictions, method=method, **now)
+        found = self._identify(conclude(request.dataset, predictions, method=method, **now))
         found.write(folder)
         return found
+
+    def _identify(self, found: Audit) -> Audit:
+        if self.id is None:
+            return found
+        ids = row_ids(found.dataset, found.data, self.id)
+        return replace(found, ids=ids[found.samples].tolist())
 
     def _train(
         self, configuration: Configuration, attempts: Attempts
