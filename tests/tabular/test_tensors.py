@@ -17,7 +17,6 @@ from labelproof.tabular.candidates import (
     SoftRows,
 )
 from labelproof.tabular.committee import Committee
-from labelproof.tabular.tensors import committee_tensors
 
 
 def rows_and_labels(classes: int, present: int) -> tuple[np.ndarray, np.ndarray]:
@@ -49,19 +48,19 @@ def test_it_predicts_what_the_classifiers_do(candidate: Candidate) -> None:
     for classes, present in ((2, 2), (3, 2)):
         rows, labels = rows_and_labels(classes, present)
         model = committee(candidate, rows, labels)
-        blend = Blend(committee_tensors(model))
+        blend = Blend(model.tensors())
         told = blend(torch.from_numpy(rows)).exp().numpy()
         np.testing.assert_allclose(told, model.predict_proba(rows), atol=1e-6)
 
 
 def test_only_what_fit_blends_has_tensors() -> None:
     with pytest.raises(TypeError, match="member"):
-        committee_tensors(committee(Boosting(stages=(2,)), *rows_and_labels(2, 2)))
+        committee(Boosting(stages=(2,)), *rows_and_labels(2, 2)).tensors()
 
 
 def test_tensors_that_are_no_blend_are_refused() -> None:
     rows, labels = rows_and_labels(3, 3)
-    good = committee_tensors(committee(Forest(), rows, labels))
+    good = committee(Forest(), rows, labels).tensors()
 
     def changed(name: str, value: Tensor) -> dict[str, Tensor]:
         return {**good, f"0.forest.{name}": value}

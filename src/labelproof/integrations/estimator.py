@@ -323,12 +323,13 @@ def make_examples(
     inputs, labels, weight = admitted.inputs, admitted.labels, admitted.weight
     # If nothing is held out, groups change nothing, not even which rows are merged.
     cut = bool(validation) or tuned
+    groups = admitted.groups if cut else None
     if admitted.form.image_shape is not None:
-        together = keep_together(inputs, admitted.groups) if cut else None
+        together = keep_together(inputs, groups) if cut else None
         statistics = normal = statistics or channel_statistics(inputs)
     else:
-        merged = merge_rows(inputs, labels, weight, admitted.groups, grouped=cut)
-        rows, labels, weight, together, _ = merged
+        rows, labels, weight, together, _ = merge_rows(inputs, labels, weight, groups)
+        together = together if cut else None
         statistics = statistics or row_statistics(rows, weight)
         inputs = standardize_rows(rows, statistics)
         normal = ((0.0,) * inputs.shape[1], (1.0,) * inputs.shape[1])

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from torch import nn
 from typing_extensions import Self
 
@@ -32,7 +34,7 @@ from labelproof.integrations.estimator import (
 from labelproof.losses import Loss, as_loss
 from labelproof.ranges import flag, whole, within
 from labelproof.seeds import derive_seed
-from labelproof.tabular.candidates import Candidate, Given, admit_estimator
+from labelproof.tabular.candidates import Candidate, Floats, SoftRows
 from labelproof.tabular.committee import Committee, choose_candidates, fit_committee
 from labelproof.tabular.rows import label_rows
 from labelproof.training import Configuration, Examples, Execution, choose_device, choose_execution
@@ -356,3 +358,55 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         if search.choice is None:
             raise ValueError("loss: 'auto' found none whose training came to an end; name one")
         return search.choice.loss, search.configuration
+
+
+@dataclass
+class Given(Candidate):
+    """A scikit-learn classifier that the user gave, on rows that are not standardised."""
+
+    estimator: Any = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of its class."""
+        return (type(_last_step(self.estimator)).__name__,)
+
+    def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
+        copy: Any = clone(self.estimator)
+        unseeded = {
+            name: self.seed
+            for name, value in copy.get_params(deep=True).items()
+            if value is None and (name == "random_state" or name.endswith("__random_state"))
+        }
+        yield self._classify(copy.set_params(**unseeded), examples)
+
+    def _predict(self, model: Any, rows: Floats) -> Floats:
+        return self._spread(model, model.predict_proba(rows))
+
+
+def admit_estimator(estimator: Any) -> None:
+    """Refuse anything but a classifier with `predict_proba` and `sample_weight`.
+
+    Raises:
+        TypeError: It is something else.
+
+    Example:
+        >>> from sklearn.neighbors import KNeighborsClassifier
+        >>> admit_estimator(KNeighborsClassifier())
+        Traceback (most recent call last):
+            ...
+        TypeError: estimator: expected 'auto', 'network', or a classifier that has predict_proba (as
+        CalibratedClassifierCV gives it) and whose fit takes sample_weight, such as
+        RandomForestClassifier(), got KNeighborsClassifier()
+    """
+    able = hasattr(estimator, "predict_proba") and not isinstance(estimator, type)
+    if not able or not has_fit_parameter(_last_step(estimator), "sample_weight"):
+        raise TypeError(
+            "estimator: expected 'auto', 'network', or a classifier that has predict_proba (as "
+            "CalibratedClassifierCV gives it) and whose fit takes sample_weight, such as "
+            f"RandomForestClassifier(), got {estimator!r}"
+        )
+
+
+def _last_step(estimator: Any) -> Any:
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator

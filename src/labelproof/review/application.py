@@ -208,15 +208,13 @@ class _Pages:
         """
         if self.samples.kind != "rows" or self.samples.audit.index[place] < 0:
             return None
-        findings, cells = self.audit.findings, self.samples.cells(place)
+        findings, cells, typical = self.audit.findings, self.samples.cells(place), self._typical
         given, suggested = int(findings.given[place]), int(findings.suggested[place])
-        unusual = self._typical.unusual(given, [cell for _, cell in cells])
-        typical = zip(self._typical.values(given), self._typical.values(suggested), strict=True)
+        unusual = typical.unusual(given, [cell for _, cell in cells])
+        columns = zip(cells, typical.values(given), typical.values(suggested), strict=True)
         return [
             (readable(column), readable(cell), number in unusual, readable(own), readable(other))
-            for number, ((column, cell), (own, other)) in enumerate(
-                zip(cells, typical, strict=True)
-            )
+            for number, ((column, cell), own, other) in enumerate(columns)
         ]
 
     def _since(self, given: Any) -> int:

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     ExtraTreesRegressor,
@@ -27,7 +26,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import has_fit_parameter
 from typing_extensions import Self
 
 from labelproof.data.images import Statistics
@@ -50,6 +48,8 @@ _NEGLIGIBLE = 0.01
 """Probability of a class up to which a row is not repeated for it."""
 _FEW_COEFFICIENTS = 100
 """Number of coefficients up to which Newton's method is faster than a quasi-Newton one."""
+_NEVER = -1e4
+"""The score of a class that a linear model has not seen; its probability is 0."""
 _LARGEST_GROUP = 3
 """Rows of the largest group that one tree in twenty still leaves out whole."""
 
@@ -110,6 +110,10 @@ class Candidate:
         """Predictions of a part by a copy that is trained on the rest."""
         return replace(self).fit(examples.take(part.train)).predict(examples.rows[part.validation])
 
+    def tensors(self) -> tuple[str, dict[str, Any]]:
+        """Its kind in a [`Blend`][labelproof.models.blend.Blend], and the arrays that it needs."""
+        raise TypeError(f"member: {self.names[0]} is none of those that a run blends")
+
     def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         raise NotImplementedError
 
@@ -162,6 +166,20 @@ class Linear(Candidate):
 
     def _predict(self, model: Any, rows: Floats) -> Floats:
         return self._spread(model, model.predict_proba(self._standardized(rows)))
+
+    def tensors(self) -> tuple[str, dict[str, Any]]:
+        """Slopes `(V, F, C)` and intercepts `(V, 1, C)`; a single class has slopes of 0."""
+        variants, features = len(self.fitted), len(self.statistics[0])
+        slopes = np.zeros((variants, features, self.classes))
+        intercepts = np.full((variants, 1, self.classes), _NEVER)
+        for number, model in enumerate(self.fitted):
+            known = getattr(model, "coef_", np.zeros((0, features)))
+            # scikit-learn scores only the second of two classes, and no single one: the first is 0.
+            scored = model.classes_[len(model.classes_) - len(known) :]
+            intercepts[number, 0, model.classes_] = 0.0
+            slopes[number][:, scored] = known.T
+            intercepts[number, 0, scored] = getattr(model, "intercept_", ())
+        return "linear", {"slopes": slopes, "intercepts": intercepts}
 
 
 @dataclass
@@ -233,6 +251,15 @@ class Kernel(Candidate):
         square = (ready**2).sum(axis=1)[:, None] + (self.points**2).sum(axis=1)
         near = np.exp(-self.sharpness * np.maximum(square - 2 * ready @ self.points.T, 0.0))
         return np.column_stack([near, ready, np.ones(len(ready))])
+
+    def tensors(self) -> tuple[str, dict[str, Any]]:
+        """Landmarks, sharpness, and the coefficients of each variant."""
+        sharpness, coefficients = np.float64(self.sharpness), np.stack(self.fitted)
+        return "kernel", {
+            "points": self.points,
+            "sharpness": sharpness,
+            "coefficients": coefficients,
+        }
 
 
 def _normal_equations(features: Floats, examples: SoftRows) -> tuple[Floats, Floats]:
@@ -309,6 +336,39 @@ class Forest(Candidate):
 
     def _predict(self, model: Any, rows: Floats) -> Floats:
         return model.predict(rows).reshape(len(rows), -1)
+
+    def tensors(self) -> tuple[str, dict[str, Any]]:
+        """The nodes of all trees in one table, children after their parents."""
+        (forest,) = self.fitted
+        trees = [each.tree_ for each in forest.estimators_]
+        sizes = [tree.node_count for tree in trees]
+        roots = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        first = np.repeat(roots, sizes)
+        place = np.arange(len(first))
+        feature, threshold, left, right, value = (
+            np.concatenate([getattr(tree, name) for tree in trees])
+            for name in ("feature", "threshold", "children_left", "children_right", "value")
+        )
+        leaf = left < 0
+        return "forest", {
+            "feature": np.where(leaf, 0, feature).astype(np.int32),
+            "threshold": _rounded_down(np.where(leaf, 0.0, threshold)),
+            "left": np.where(leaf, place, left + first).astype(np.int32),
+            "right": np.where(leaf, place, right + first).astype(np.int32),
+            "roots": roots.astype(np.int64),
+            "value": value[:, :, 0].astype(np.float32),
+        }
+
+
+def _rounded_down(numbers: Floats) -> NDArray[np.float32]:
+    """Thresholds rounded down to float32, so that they split float32 features as before.
+
+    >>> float(_rounded_down(np.array([0.1]))[0]) <= 0.1
+    True
+    """
+    with np.errstate(over="ignore"):
+        near = numbers.astype(np.float32)
+    return np.where(near > numbers, np.nextafter(near, np.float32(-np.inf)), near)
 
 
 @dataclass
@@ -465,58 +525,6 @@ def _draw_layers(
             drawn = torch.rand(shape, generator=generator) * 2 - 1
             parameters.append((drawn * fan_in**-0.5 * scale).requires_grad_())
     return parameters
-
-
-@dataclass
-class Given(Candidate):
-    """A scikit-learn classifier that the user gave, on rows that are not standardised."""
-
-    estimator: Any = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The name of its class."""
-        return (type(_last_step(self.estimator)).__name__,)
-
-    def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
-        copy: Any = clone(self.estimator)
-        unseeded = {
-            name: self.seed
-            for name, value in copy.get_params(deep=True).items()
-            if value is None and (name == "random_state" or name.endswith("__random_state"))
-        }
-        yield self._classify(copy.set_params(**unseeded), examples)
-
-    def _predict(self, model: Any, rows: Floats) -> Floats:
-        return self._spread(model, model.predict_proba(rows))
-
-
-def admit_estimator(estimator: Any) -> None:
-    """Refuse anything but a classifier with `predict_proba` and `sample_weight`.
-
-    Raises:
-        TypeError: It is something else.
-
-    Example:
-        >>> from sklearn.neighbors import KNeighborsClassifier
-        >>> admit_estimator(KNeighborsClassifier())
-        Traceback (most recent call last):
-            ...
-        TypeError: estimator: expected 'auto', 'network', or a classifier that has predict_proba (as
-        CalibratedClassifierCV gives it) and whose fit takes sample_weight, such as
-        RandomForestClassifier(), got KNeighborsClassifier()
-    """
-    able = hasattr(estimator, "predict_proba") and not isinstance(estimator, type)
-    if not able or not has_fit_parameter(_last_step(estimator), "sample_weight"):
-        raise TypeError(
-            "estimator: expected 'auto', 'network', or a classifier that has predict_proba (as "
-            "CalibratedClassifierCV gives it) and whose fit takes sample_weight, such as "
-            f"RandomForestClassifier(), got {estimator!r}"
-        )
-
-
-def _last_step(estimator: Any) -> Any:
-    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
 def _forward(layers: Sequence[tuple[Floats, Floats]], rows: Floats) -> Floats:

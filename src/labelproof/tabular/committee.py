@@ -117,6 +117,17 @@ class Committee:
         true = take_back(torch.from_numpy(mean), torch.from_numpy(self.mixing)).numpy()
         return calibrate(true / self.prior, self.temperature)
 
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The tensors of the [`Blend`][labelproof.models.blend.Blend] that predicts the same."""
+        names = ("weights", "temperatures", "mixing", "prior", "temperature")
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in names}
+        arrays["mean"], arrays["std"] = self.members[0].statistics
+        for place, member in enumerate(self.members):
+            kind, parts = member.tensors()
+            arrays |= {f"{place}.{kind}.{name}": part for name, part in parts.items()}
+        # A copy: safetensors refuses tensors that share memory.
+        return {name: torch.from_numpy(np.array(part)).clone() for name, part in arrays.items()}
+
 
 def choose_candidates(
     examples: LabelledRows, *, fast: bool, seed: int, n_jobs: int | None

@@ -158,14 +158,11 @@ def merge_rows(
     labels: NDArray[np.int64],
     weight: Floats,
     groups: NDArray[np.int64] | None = None,
-    *,
-    grouped: bool = True,
 ) -> MergedRows:
     """Merge equal rows with equal labels into one with their total weight, if there are few rows.
 
     Merged rows are sorted, so that repeating, weighting or reordering examples trains the same
-    model. Rows of different groups are never merged. Without `grouped`, groups are ignored and
-    copies need not stay together.
+    model. Rows of different groups are never merged.
 
     Example:
         >>> rows, labels, weight = np.array([[2.0], [1.0], [2.0]]), np.array([0, 1, 0]), np.ones(3)
@@ -175,10 +172,10 @@ def merge_rows(
         array([1, 0, 2])
     """
     rows = rows.astype(np.float64)
-    together = keep_together(rows, groups) if grouped else None
+    together = keep_together(rows, groups)
     if len(rows) > SMALL:
         return MergedRows(rows, labels, weight, together, slice(None))
-    parts = [] if groups is None or not grouped else [groups]
+    parts = [] if groups is None else [groups]
     keys = np.column_stack([rows, labels, *parts]).astype(np.float64)
     unique, first, became = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     became, merged = became.ravel(), np.zeros(len(unique))

@@ -108,13 +108,11 @@ def train_blend(configuration: Configuration, dataset: Dataset, folder: Path) ->
 
     A stopped run does not resume but starts again: it takes seconds.
     """
-    from labelproof.tabular.tensors import committee_tensors
-
     started = time.perf_counter()
     examples, rows = blend_rows(configuration, dataset)
     mark = mark_data(configuration, examples)
     committee, predictions = fit_blend(examples, rows, seed=configuration.seed)
-    tensors = committee_tensors(committee)
+    tensors = committee.tensors()
     predicted = predictions.logits.argmax(axis=1)
     metrics = {"validation_accuracy": 100 * float(np.mean(predicted == predictions.given))}
     arrays: dict[str, NDArray[Any]] = {
@@ -148,26 +146,18 @@ def train_blend(configuration: Configuration, dataset: Dataset, folder: Path) ->
 
 def _predict(blend: Blend, rows: NDArray[np.float32]) -> NDArray[np.float32]:
     with torch.no_grad():
-        parts = [
-            blend(torch.from_numpy(rows[start : start + CHUNK]))
-            for start in range(0, len(rows), CHUNK)
-        ]
-    return torch.cat(parts).numpy()
+        return torch.cat([blend(part) for part in torch.from_numpy(rows).split(CHUNK)]).numpy()
 
 
 def read_held_out(run: TrainedNetwork) -> Predictions:
     """The out-of-sample predictions of a blend.
 
     Raises:
-        ValueError: The run's file of predictions is damaged or missing.
+        FileNotFoundError: The run's file of predictions is missing.
+        ValueError: It is damaged.
     """
     names = ("held", "held_logits", "held_labels")
-    try:
-        index, logits, labels = read_npz(run.folder / PREDICTIONS, names).values()
-    except FileNotFoundError:
-        raise ValueError(
-            f"{run.folder / PREDICTIONS} is missing; start anew with --fresh"
-        ) from None
+    index, logits, labels = read_npz(run.folder / PREDICTIONS, names).values()
     classes, length = len(run.description.class_names), len(index)
     fits = logits.shape == (length, classes) and labels.shape == (length,) and index.ndim == 1
     if not fits or not np.isfinite(logits).all() or not ((labels >= 0) & (labels < classes)).all():
