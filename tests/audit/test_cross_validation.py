@@ -51,10 +51,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Validated:
     return validate(tmp_path_factory.mktemp("whole") / "folds")
 
 
-def test_every_sample_is_predicted_once_by_a_network_that_has_not_seen_it(
+def test_every_sample_is_predicted_once_by_a_network_that_has_not_seen_its_label(
     whole: Validated,
 ) -> None:
     validation, _ = whole
+    examples = validation.load(validation.jobs[1].configuration)
+    assert examples.clean is None
+    assert set(examples.dataset.splits) == {"train"}
+    assert np.array_equal(examples.dataset.train.labels, validation.predictions().given)
     times = np.zeros(200, int)
     for job in validation.jobs:
         with np.load(job.folder / "predictions.npz") as arrays:
@@ -64,16 +68,6 @@ def test_every_sample_is_predicted_once_by_a_network_that_has_not_seen_it(
         assert not set(held.tolist()) & set(used.tolist())
         assert len(held) + len(used) == 200
     assert (times == 1).all()
-
-
-def test_nothing_of_the_true_labels_or_the_test_set_reaches_the_networks(
-    whole: Validated,
-) -> None:
-    validation, _ = whole
-    examples = validation.load(validation.jobs[1].configuration)
-    assert examples.clean is None
-    assert set(examples.dataset.splits) == {"train"}
-    assert np.array_equal(examples.dataset.train.labels, validation.predictions().given)
 
 
 def test_finished_parts_are_not_trained_again(whole: Validated) -> None:
@@ -197,23 +191,18 @@ def test_all_samples_are_looked_at_those_held_out_among_them(run: TrainedNetwork
         held = found.logits[arrays["held"]]
         # A run keeps its own in half precision.
         np.testing.assert_allclose(held, arrays["held_logits"], rtol=1e-3, atol=1e-3)
-
-
-def test_what_the_run_left_out_is_left_out(run: TrainedNetwork) -> None:
+    # What it held out it has not seen, and what it left out is left out.
+    assert np.array_equal(np.flatnonzero(found.unseen), np.sort(load_small(CONFIGURATION).held))
     uneven = replace(run, configuration=replace(CONFIGURATION, noise="none", imbalance="step:0.1"))
-    found = predict_trained(uneven, small_digits())
+    some = predict_trained(uneven, small_digits())
     chosen = choose_examples(uneven.configuration, small_digits())
     expected = np.sort(np.concatenate([chosen.used, chosen.held]))
     assert len(expected) < 200
-    assert np.array_equal(found.index, expected)
-    everything = predict_trained(run, small_digits())
-    np.testing.assert_array_equal(found.logits, everything.logits[expected])
-
-
-def test_what_the_run_held_out_it_has_not_seen(run: TrainedNetwork) -> None:
-    found = predict_trained(run, small_digits())
-    held = load_small(CONFIGURATION).held
-    assert np.array_equal(np.flatnonzero(found.unseen), np.sort(held))
+    assert np.array_equal(some.index, expected)
+    np.testing.assert_array_equal(some.logits, found.logits[expected])
+    other = replace(small_digits(), class_names=(*"012345678", "nine"))
+    with pytest.raises(ValueError, match=r"digits: expected the classes that .* 9, nine"):
+        predict_trained(run, other)
 
 
 @pytest.mark.parametrize("samples", [2_000, 100])
@@ -254,12 +243,6 @@ def hard_run(
     sure = np.where(unseen & ~right, 0.5, np.where(unseen, generator.exponential(3, samples), 9))
     logits = np.eye(3, dtype=np.float32)[said] * sure[:, None].astype(np.float32)
     return logits, true, unseen
-
-
-def test_other_classes_are_refused(run: TrainedNetwork) -> None:
-    other = replace(small_digits(), class_names=(*"012345678", "nine"))
-    with pytest.raises(ValueError, match=r"digits: expected the classes that .* 9, nine"):
-        predict_trained(run, other)
 
 
 # The loss learns rare classes, and so finds their wrong labels.

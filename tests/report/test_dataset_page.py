@@ -118,6 +118,8 @@ def test_without_noise_the_labels_are_shown_as_they_came(tmp_path: Path) -> None
     assert len(page.alternatives) == 20
     own = replace(load_digits(), clean=False)
     assert finding(own, None).endswith("How many are wrong is not known.")
+    with pytest.raises(ValueError, match="samples: expected at least 1, got 0"):
+        written(tmp_path, own, None, samples=0)
 
 
 def test_photos_of_any_size_are_decoded_and_made_small(tmp_path: Path) -> None:
@@ -128,8 +130,3 @@ def test_photos_of_any_size_are_decoded_and_made_small(tmp_path: Path) -> None:
     path = write_dataset_page(tmp_path / "page.html", photos, noise_on(photos))
     assert "900 × 600, colour (the first; others may differ)" in path.read_text(encoding="utf-8")
     assert path.stat().st_size < 100_000
-
-
-def test_no_samples_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="samples: expected at least 1, got 0"):
-        write_dataset_page(tmp_path / "page.html", made_dataset(), None, samples=0)

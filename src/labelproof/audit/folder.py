@@ -9,7 +9,6 @@ review.sqlite the decisions of a review
 
 from __future__ import annotations
 
-import base64
 import html
 import json
 import os
@@ -177,12 +176,9 @@ class Audit:
         if self.kind == "images" and self.dataset is not None:
             from labelproof.audit.samples import Samples
 
-            samples, pictures = Samples(self, self.dataset), []
-            for place in self.findings.suspects[: len(first)].tolist():
-                content, kind = samples.picture(place, side=64)
-                text = base64.b64encode(content).decode()
-                pictures.append(f'<img height="64" src="data:{kind};base64,{text}">')
-            first.insert(0, "image", pictures)
+            samples, places = Samples(self, self.dataset), self.findings.suspects[: len(first)]
+            urls = [samples.picture_url(place, side=64) for place in places.tolist()]
+            first.insert(0, "image", [f'<img height="64" src="{url}">' for url in urls])
         return (
             f"<p>{html.escape(self.name)}: {flagged}; wrong: {self.noise_rate.as_percent()}</p>"
             f"{first.to_html(index=False, escape=False)}"

@@ -93,17 +93,13 @@ def audit_labels(probabilities: PredictionSource, given: ArrayLike, *, seed: int
     """
     matched = match_predictions(probabilities, given)
     findings = audit_logits(LogProbabilities(matched.probabilities), matched.labels, seed=seed)
-    _warn_of_low_agreement(findings)
-    return findings
-
-
-def _warn_of_low_agreement(findings: Findings) -> None:
     if len(findings) >= FEWEST and not findings.trusted:
         notice(
             f"only {findings.agreement.value:.0%} of the labels are predicted by the probabilities"
             ": are columns or rows in another order? If not, very many labels are wrong, or the "
             "model has learned too little to be trusted"
         )
+    return findings
 
 
 def audit_given(

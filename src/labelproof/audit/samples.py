@@ -8,6 +8,7 @@ broken images often come in numbers, so each is compared with 400 others, among 
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 import warnings
@@ -80,6 +81,11 @@ class Samples:
         image.thumbnail((side, side))
         image.save(stream, "jpeg", quality=80)
         return stream.getvalue(), "image/jpeg"
+
+    def picture_url(self, place: int, *, side: int) -> str:
+        """The same as a data URL, to embed in a page."""
+        content, kind = self.picture(place, side=side)
+        return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
     def cells(self, place: int) -> list[tuple[str, str]]:
         """The columns of a row and their text; empty if the row has vanished."""

@@ -253,10 +253,9 @@ def as_json(value: object) -> Markup:
 
 def _image(samples: Samples, place: int, *, side: int) -> Look:
     try:
-        content, media_type = samples.picture(place, side=side)
+        return samples.picture_url(place, side=side)
     except UnreadableImageError:
         return None
-    return f"data:{media_type};base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def _row(samples: Samples, typical: Typical | None, place: int) -> Look:
