@@ -27,7 +27,6 @@ from labelproof.data.images import sample_names
 from labelproof.data.load import load_dataset
 from labelproof.report.audit import list_samples, look_at, seen_first, write_audit_page
 from labelproof.report.audit_words import finding
-from labelproof.report.typical import Typical
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -365,7 +364,7 @@ def test_cells_that_are_unusual_for_the_given_class_are_marked(tmp_path: Path) -
         tmp_path / "pets.csv", "kind", probabilities=np.hstack([told, 1 - told])
     )
     samples = open_samples(audit)
-    typical = Typical(samples)
+    typical = samples.typical
     looks = look_at(samples, list_samples(audit), limit_bytes=10**6, typical=typical)
     first, second, *_ = looks.values()
     assert isinstance(first, tuple)

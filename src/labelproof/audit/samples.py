@@ -14,6 +14,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from pandas.util import hash_pandas_object
 
 from labelproof.audit.folder import Audit
 from labelproof.audit.predictions import table_of
+from labelproof.audit.typical import Typical
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.duplicates import find_duplicate_rows, find_duplicates
 from labelproof.data.images import (
@@ -95,6 +97,11 @@ class Samples:
             return list(self._cells.loc[self.audit.samples[place]].items())
         row = self.table(np.array([place])).iloc[0]
         return [(f"{column}", f"{value:g}") for column, value in row.items()]
+
+    @cached_property
+    def typical(self) -> Typical:
+        """What is typical of the rows of each class."""
+        return Typical(self)
 
     def table(self, places: NDArray[np.int64]) -> pd.DataFrame:
         """Rows as `cells` shows them."""

@@ -23,7 +23,6 @@ from labelproof.data.images import UnreadableImageError, look_at_each
 from labelproof.data.notices import readable
 from labelproof.report import audit_words as words
 from labelproof.report.page import heat_picture, render_page, write_page
-from labelproof.report.typical import Typical
 
 NUMBERED_CLASSES = 20
 """Classes up to which a matrix is shown with a number in each cell."""
@@ -80,8 +79,7 @@ def write_audit_page(
         True
     """
     listed = list_samples(audit)
-    typical = Typical(samples) if samples.kind == "rows" else None
-    looks = look_at(samples, listed, limit_bytes=limit_bytes, typical=typical)
+    looks = look_at(samples, listed, limit_bytes=limit_bytes)
     vanished = {number for number, look in looks.items() if look is None}
     return write_page(
         path,
@@ -92,7 +90,7 @@ def write_audit_page(
         **_finding(path, audit),
         **_matrices(audit),
         **_alike(audit),
-        **_gallery(audit, samples, listed, typical),
+        **_gallery(audit, samples, listed),
     )
 
 
@@ -214,16 +212,14 @@ def seen_first(findings: Findings, listed: Listed) -> list[int]:
     return np.argsort(late, kind="stable").tolist()
 
 
-def look_at(
-    samples: Samples, listed: Listed, *, limit_bytes: int, typical: Typical | None = None
-) -> dict[int, Look]:
+def look_at(samples: Samples, listed: Listed, *, limit_bytes: int) -> dict[int, Look]:
     """Render as many of the listed samples as fit into the page, by their index in the list."""
     order = seen_first(samples.audit.findings, listed)
     if samples.kind == "images":
         side = _SIDES[len(order) > _FEW]
         looks = look_at_each(listed.places[order].tolist(), partial(_image, samples, side=side))
     elif samples.kind == "rows":
-        looks = (_row(samples, typical, place) for place in listed.places[order].tolist())
+        looks = (_row(samples, place) for place in listed.places[order].tolist())
     else:
         return {}
     kept: dict[int, Look] = {}
@@ -258,27 +254,24 @@ def _image(samples: Samples, place: int, *, side: int) -> Look:
         return None
 
 
-def _row(samples: Samples, typical: Typical | None, place: int) -> Look:
+def _row(samples: Samples, place: int) -> Look:
     if samples.audit.index[place] < 0:
         return None
     cells = [value for _, value in samples.cells(place)[:SHOWN_COLUMNS]]
     given = int(samples.audit.findings.given[place])
-    unusual = typical.unusual(given, cells) if typical else []
-    return [_shortened(cell) for cell in cells], unusual
+    return [_shortened(cell) for cell in cells], samples.typical.unusual(given, cells)
 
 
 def _shortened(text: str) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
 
 
-def _gallery(
-    audit: Audit, samples: Samples, listed: Listed, typical: Typical | None
-) -> dict[str, object]:
+def _gallery(audit: Audit, samples: Samples, listed: Listed) -> dict[str, object]:
     findings, places = audit.findings, listed.places
     present = [place for place in places.tolist() if samples.audit.index[place] >= 0]
     cells = samples.cells(present[0]) if present and samples.kind == "rows" else []
     columns = [_shortened(column) for column, _ in cells[:SHOWN_COLUMNS]]
-    classes = range(findings.num_classes)
+    classes = range(findings.num_classes) if samples.kind == "rows" else ()
     data = {
         "kind": samples.kind,
         "classes": list(audit.class_names),
@@ -292,6 +285,6 @@ def _gallery(
             [round(p, 3) for p in row] for row in findings.probability[places].tolist()
         ],
         "columns": columns,
-        "typical": [typical.values(label)[: len(columns)] for label in classes] if typical else [],
+        "typical": [samples.typical.values(label)[: len(columns)] for label in classes],
     }
     return {"data": as_json(data), "listed": listed, "kind": samples.kind}

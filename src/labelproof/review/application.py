@@ -31,7 +31,6 @@ from labelproof.data.notices import readable
 from labelproof.ranges import whole, within
 from labelproof.report.audit_words import export_name, remark
 from labelproof.report.page import keep_direction, templates
-from labelproof.report.typical import Typical
 from labelproof.review.decisions import Decisions, Review, export_csv
 
 _SIDE, _ZOOMED = 1024, 4096
@@ -182,10 +181,6 @@ class _Pages:
         return place
 
     @cached_property
-    def _typical(self) -> Typical:
-        return Typical(self.samples)
-
-    @cached_property
     def _texts(self) -> list[str]:
         """The searchable text of each sample: its name, its labels, and the cells of a row."""
         audit, findings = self.audit, self.audit.findings
@@ -208,7 +203,11 @@ class _Pages:
         """
         if self.samples.kind != "rows" or self.samples.audit.index[place] < 0:
             return None
-        findings, cells, typical = self.audit.findings, self.samples.cells(place), self._typical
+        findings, cells, typical = (
+            self.audit.findings,
+            self.samples.cells(place),
+            self.samples.typical,
+        )
         given, suggested = int(findings.given[place]), int(findings.suggested[place])
         unusual = typical.unusual(given, [cell for _, cell in cells])
         columns = zip(cells, typical.values(given), typical.values(suggested), strict=True)

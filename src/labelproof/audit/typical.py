@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from labelproof.audit.findings import FEWEST
-from labelproof.audit.samples import Samples
+
+if TYPE_CHECKING:
+    from labelproof.audit.samples import Samples
 
 _ROWS = 20_000
 """Most rows that are used; more would hardly change a median."""
@@ -54,7 +56,7 @@ class Typical:
         >>> table.to_csv(path, index=False)
         >>> ice = np.where(table.kind == "ice", 0.9, 0.1)[:, None]
         >>> audit = labelproof.audit(path, "kind", probabilities=np.hstack([ice, 1 - ice]))
-        >>> typical = Typical(open_samples(audit))
+        >>> typical = open_samples(audit).typical
         >>> typical.values(1)[:2], typical.unusual(1, ["51", "cold", "tea"])
         (['1.45', 'hot'], [0, 1])
     """
