@@ -364,8 +364,7 @@ def test_cells_that_are_unusual_for_the_given_class_are_marked(tmp_path: Path) -
         tmp_path / "pets.csv", "kind", probabilities=np.hstack([told, 1 - told])
     )
     samples = open_samples(audit)
-    typical = samples.typical
-    looks = look_at(samples, list_samples(audit), limit_bytes=10**6, typical=typical)
+    looks = look_at(samples, list_samples(audit), limit_bytes=10**6)
     first, second, *_ = looks.values()
     assert isinstance(first, tuple)
     assert first[0][2:] == ["meow", "dog"]

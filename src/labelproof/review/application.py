@@ -203,11 +203,8 @@ class _Pages:
         """
         if self.samples.kind != "rows" or self.samples.audit.index[place] < 0:
             return None
-        findings, cells, typical = (
-            self.audit.findings,
-            self.samples.cells(place),
-            self.samples.typical,
-        )
+        findings, samples = self.audit.findings, self.samples
+        cells, typical = samples.cells(place), samples.typical
         given, suggested = int(findings.given[place]), int(findings.suggested[place])
         unusual = typical.unusual(given, [cell for _, cell in cells])
         columns = zip(cells, typical.values(given), typical.values(suggested), strict=True)
