@@ -12,6 +12,7 @@ from __future__ import annotations
 import html
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -51,7 +52,7 @@ INSIDE = "audit"
 
 _VERSION = 1
 _PLAIN = ("name", "data", "kind", "method", "options")
-_ARRAYS = ("index", "marks", "duplicate_of", "outlier")
+_ARRAYS = ("index", "marks", "duplicate_of", "outlier", "votes")
 _TEXTS = ("samples", "left_out", "ids")
 """Fields of an audit: in `audit.json`, as arrays in `samples.npz`, and as packed texts there."""
 
@@ -75,6 +76,9 @@ class Audit:
         marks: A checksum of each row of a table, to notice if its line changes, `(N)`.
         duplicate_of: The sample that each one nearly repeats, or -1, `(N)`; `None` if not computed.
         outlier: Whether each sample is like no other one, `(N)`.
+        votes: The class that each annotator gave each sample, `(N, A)`, -1 for none.
+        annotators: The `annotator`, the number of their `labels` and the share of them that is
+            right, `accuracy` from `low` to `high`; `None` without several annotators.
         ids: The id of each sample, if a column of ids was named.
         cells: The rows as text, by sample, if they were given in memory; else they are read again.
         dataset: The data, if they are loaded; they are not written.
@@ -93,6 +97,8 @@ class Audit:
     marks: NDArray[np.uint32] | None = None
     duplicate_of: NDArray[np.int64] | None = None
     outlier: NDArray[np.bool_] | None = None
+    votes: NDArray[np.int64] | None = None
+    annotators: pd.DataFrame | None = None
     ids: Sequence[str] = ()
     cells: pd.DataFrame | None = None
     dataset: Dataset | None = None
@@ -154,7 +160,23 @@ class Audit:
             others = self.duplicate_of[places].tolist()
             suspects["duplicate_of"] = [self.samples[n] if n >= 0 else "" for n in others]
             suspects["outlier"] = self.outlier[places]
+        if self.votes is not None:
+            suspects["votes"] = [self.count_votes(place) for place in places.tolist()]
         return suspects.astype({"score": float})
+
+    @property
+    def disputed(self) -> int:
+        """The number of samples that annotators gave different labels."""
+        if self.votes is None:
+            return 0
+        least = np.where(self.votes < 0, len(self.class_names), self.votes).min(axis=1)
+        return int((self.votes.max(axis=1) > least).sum())
+
+    def count_votes(self, place: int) -> str:
+        """How many annotators gave a sample each class, such as `cat 2, dog 1`."""
+        votes = () if self.votes is None else self.votes[place]
+        counts = Counter(self.class_names[vote] for vote in votes if vote >= 0)
+        return ", ".join(f"{name} {times}" for name, times in counts.most_common())
 
     @property
     def matrix(self) -> pd.DataFrame:
@@ -208,6 +230,8 @@ class Audit:
             "agreement": asdict(self.agreement),
             "predicted": findings.predicted,
         }
+        if self.annotators is not None:
+            values["annotators"] = self.annotators.to_dict("list")
         write_text(folder / AUDIT, json.dumps(values, indent=1) + "\n")
 
     @classmethod
@@ -244,6 +268,8 @@ class Audit:
             if "cells" in arrays:
                 cells = json.loads(arrays["cells"].tobytes())
                 own["cells"] = pd.DataFrame(**cells).loc[own["samples"]]
+            if "annotators" in values:
+                own["annotators"] = pd.DataFrame(values["annotators"])
             return cls(**own, class_names=tuple(values["class_names"]), findings=findings)
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise ValueError(
@@ -293,10 +319,13 @@ def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
         expected = (classes, classes) if name.startswith("transition") else (size,)
         if name in ("likeliest", "probability"):
             expected = (size, min(classes, LIKELIEST))
+        if name == "votes":
+            expected = (size, arrays[name].shape[-1])
         if arrays[name].shape != expected:
             raise ValueError(f"{path.name}: {name}: expected {expected}, got {arrays[name].shape}")
-    for name in {"given", "suggested", "likeliest"} & arrays.keys():
-        if not ((arrays[name] >= 0) & (arrays[name] < classes)).all():
+    for name in {"given", "suggested", "likeliest", "votes"} & arrays.keys():
+        least = -1 if name == "votes" else 0
+        if not ((arrays[name] >= least) & (arrays[name] < classes)).all():
             raise ValueError(f"{path.name}: {name}: expected classes from 0 to {classes - 1}")
     return arrays
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from labelproof.audit.anchors import (
@@ -27,11 +28,14 @@ from labelproof.audit.noise_model import (
     NoiseModel,
     as_transition,
     search_temperature,
+    shift,
+    softmax,
     warmest,
 )
 from labelproof.audit.predictions import (
     LogProbabilities,
     PredictionSource,
+    Table,
     admit_logits,
     match_predictions,
     name_samples,
@@ -44,6 +48,7 @@ from labelproof.audit.samples import (
     mark_rows,
     read_cells,
 )
+from labelproof.data.annotators import JudgedVotes, judge_votes
 from labelproof.data.dataset import Dataset
 from labelproof.data.notices import notice
 from labelproof.intervals import NORMAL_95, matrix_interval, wilson_interval
@@ -123,13 +128,15 @@ def audit_given(
         (['0', '1', '2', '3'], ('cat', 'dog'))
     """
     matched = match_predictions(probabilities, labels, data=data, id=id, class_names=class_names)
-    findings = audit_logits(LogProbabilities(matched.probabilities), matched.labels)
-    names, method = matched.class_names, {"predictions": "given"}
-    return _describe(findings, labels, data, names, id=id, method=method, options=options or {})
+    logits = LogProbabilities(matched.probabilities)
+    findings = audit_logits(logits, matched.labels)
+    more: Any = {"method": {"predictions": "given"}, "options": options or {}}
+    return _describe(findings, logits, labels, data, matched.class_names, id=id, **more)
 
 
 def _describe(
     findings: Findings,
+    logits: Table | None,
     labels: Dataset | ArrayLike,
     data: str | os.PathLike[str],
     class_names: tuple[str, ...],
@@ -138,13 +145,23 @@ def _describe(
     id: str | None = None,
     **described: Any,
 ) -> Audit:
-    """The findings with the names of samples and classes; `index` selects the samples."""
+    """The findings with the names of samples and classes; `index` selects the samples.
+
+    Votes of several annotators are judged by the `logits`, if these are out of sample.
+    """
     dataset = labels if isinstance(labels, Dataset) else None
     kind = "unknown"
     samples = name_samples(labels, data)
     index = np.arange(len(samples)) if index is None else index
     samples = [samples[place] for place in index.tolist()]
     cells = read_cells(labels, data)
+    if dataset is not None and dataset.train.votes is not None:
+        columns = pd.Index(class_names).get_indexer(pd.Index([*dataset.class_names, ""]))
+        votes = columns[dataset.train.votes[index]]  # the last column is of no class: -1
+        table = None if logits is None else softmax(shift(read_part(logits, slice(None))), 1.0)
+        judged = judge_votes(votes, len(class_names), table)
+        findings = findings if table is None else with_votes(findings, judged)
+        described |= {"votes": votes, "annotators": describe_annotators(dataset, votes, judged)}
     if dataset is not None:
         findings = settle_copies(findings, copies_of(dataset.train)[index])
         kind = "rows" if dataset.tabular else "images"
@@ -165,6 +182,36 @@ def _describe(
         left_out=() if dataset is None else dataset.left_out,
         **described,
     )
+
+
+def with_votes(findings: Findings, judged: JudgedVotes) -> Findings:
+    """The findings about labels that several annotators' votes speak for or against."""
+    given, posterior = findings.given, judged.posterior.astype(np.float32)
+    rows = np.arange(len(given))
+    score = np.clip(1 - posterior[rows, given], 0, 1)
+    posterior[rows, given] = -1.0
+    rate = float(score.mean(dtype=np.float64))
+    low, high = wilson_interval(round(rate * len(given)), len(given))
+    before = findings.noise_rate
+    return replace(
+        findings,
+        score=score,
+        suggested=np.where(score > DOUBTFUL, posterior.argmax(axis=1), given),
+        noise_rate=Estimate(rate, min(low, before.low), max(high, before.high)),
+    )
+
+
+def describe_annotators(
+    dataset: Dataset, votes: NDArray[np.int64], judged: JudgedVotes
+) -> pd.DataFrame:
+    """How many labels each annotator gave, and the share that is right, with its interval."""
+    labels = (votes >= 0).sum(axis=0)
+    bounds = [
+        wilson_interval(round(share * size), max(size, 1))
+        for share, size in zip(judged.accuracy.tolist(), labels.tolist(), strict=True)
+    ]
+    table = {"annotator": dataset.annotators, "labels": labels, "accuracy": judged.accuracy}
+    return pd.DataFrame({**table, "low": [a for a, _ in bounds], "high": [b for _, b in bounds]})
 
 
 def settle_copies(findings: Findings, copies: NDArray[np.int64]) -> Findings:
@@ -313,6 +360,7 @@ def conclude(
         findings = _with_unseen(findings, predictions)
     return _describe(
         findings,
+        None if seen else predictions.logits,
         dataset,
         data,
         dataset.class_names,

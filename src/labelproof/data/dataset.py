@@ -44,6 +44,8 @@ class Split:
             table, or the index before samples were left out.
         groups: The group number of each sample, `(N)`. Samples of one group are never split apart:
             copies, or the images of one patient. `None` if there are no groups.
+        votes: The class that each annotator gave each sample, `(N, A)`, -1 for none; `None` if
+            there is one label only.
 
     >>> Split(np.zeros((3, 2), np.float32), np.array([0, 1, 1]))
     Split(3 rows of 2 features)
@@ -53,6 +55,7 @@ class Split:
     labels: NDArray[np.int64]
     places: Sequence[str] | None = None
     groups: NDArray[np.int64] | None = None
+    votes: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         if self.tabular and self.array.dtype != np.float32:
@@ -114,6 +117,7 @@ class Dataset:
         group: The group column of a table, if one was named.
         grouping: A checksum of its values.
         frame: The table, if it was given as a DataFrame.
+        annotators: The columns of a table that hold the labels of several annotators.
 
     >>> from labelproof.data import load_digits
     >>> load_digits()
@@ -132,6 +136,7 @@ class Dataset:
     group: str | None = None
     grouping: str = ""
     frame: pd.DataFrame | None = None
+    annotators: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         sizes = [

@@ -109,5 +109,9 @@ def select_samples(split: Split, kept: NDArray[np.int64]) -> Split:
         files = [images.files[index] for index in kept.tolist()]
         images = ImageFiles(files, mode=images.mode, short_side=images.short_side)
     return Split(
-        images, split.labels[kept], places, None if split.groups is None else split.groups[kept]
+        images,
+        split.labels[kept],
+        places,
+        None if split.groups is None else split.groups[kept],
+        None if split.votes is None else split.votes[kept],
     )

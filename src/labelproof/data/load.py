@@ -8,15 +8,27 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from labelproof.data.annotators import CONSENSUS, as_indices, consensus, read_votes
 from labelproof.data.arrays import load_arrays
 from labelproof.data.dataset import Dataset
 from labelproof.data.huggingface import load_huggingface
 from labelproof.data.image_folder import load_folder
-from labelproof.data.image_table import image_column, load_image_table
-from labelproof.data.images import OnError
+from labelproof.data.image_table import image_column, listed_images, load_image_table
+from labelproof.data.images import ImageFiles, OnError
 from labelproof.data.labels_file import relabel
 from labelproof.data.published import is_known, load_published, load_webvision
-from labelproof.data.table import DROPPED, ENDINGS, TableSource, is_table, load_table, read_table
+from labelproof.data.table import (
+    DROPPED,
+    ENDINGS,
+    TableSource,
+    is_table,
+    load_table,
+    read_table,
+    row_names,
+    table_place,
+)
 
 ARRAYS = (".npz", ".npy")
 """Extensions of array files."""
@@ -29,6 +41,7 @@ def load_dataset(
     on_error: OnError = "raise",
     label: str | None = None,
     labels: str | os.PathLike[str] | None = None,
+    annotators: Sequence[str] = (),
     drop: str | Sequence[str] = (),
     group: str | None = None,
     decimal: str = ".",
@@ -51,6 +64,8 @@ def load_dataset(
             `category`, `y`, `outcome` or `species`.
         labels: A file of labels that replace the data's own, such as a review's; see
             `labelproof.data.labels_file`.
+        annotators: Columns of a table, each with the labels of one annotator, some of them empty.
+            Without `label`, the label of a sample is the class that these make most probable.
         drop: Columns of a table that are not features.
         group: The group column of a table, such as a patient or a video: samples of one group are
             never split apart. It is not a feature.
@@ -65,7 +80,7 @@ def load_dataset(
         if value is not None and not isinstance(value, str):
             raise TypeError(f"{argument}: expected the name of a column, got {value!r}")
     dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-    reading = Reading(label, labels, dropped, group, decimal, thousands, root)
+    reading = Reading(label, labels, dropped, group, decimal, thousands, root, tuple(annotators))
     dataset = _load(name_or_path, reading, on_error, features)
     if labels is None:
         return dataset
@@ -91,13 +106,15 @@ class Reading:
     decimal: str = "."
     thousands: str | None = None
     root: str | os.PathLike[str] | None = None
+    annotators: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> Reading:
         """The inverse of `as_values` and `options`."""
         same = {name: kept.get(name) for name in ("label", "labels", "group", "thousands")}
-        drop, decimal = tuple(kept.get("drop") or ()), kept.get("decimal") or "."
-        return cls(**same, drop=drop, decimal=decimal, root=kept.get("data_root"))
+        drop, annotators = (tuple(kept.get(name) or ()) for name in ("drop", "annotators"))
+        decimal, root = kept.get("decimal") or ".", kept.get("data_root")
+        return cls(**same, drop=drop, annotators=annotators, decimal=decimal, root=root)
 
     def load(
         self, data: TableSource, *, on_error: OnError = "raise", features: bool = True
@@ -116,7 +133,9 @@ class Reading:
         labels = None if self.labels is None else os.fspath(self.labels)
         decimal = None if self.decimal == "." else self.decimal
         values = asdict(self) | {"labels": labels, "drop": list(self.drop), "decimal": decimal}
-        return {name: value for name, value in values.items() if name != "root"}
+        values["annotators"] = list(self.annotators)
+        unused = {"root"} if self.annotators else {"root", "annotators"}
+        return {name: value for name, value in values.items() if name not in unused}
 
     def options(self) -> dict[str, Any]:
         """Plain values for an audit, whose review may start anywhere: absolute paths."""
@@ -127,17 +146,19 @@ class Reading:
 
     def flags(self) -> list[str]:
         """The flags with which another command reads the same data."""
-        single = {**self.as_values(), "data-root": self.root, "drop": None}
+        several = {"drop": self.drop, "annotators": self.annotators}
+        single = {**self.as_values(), "data-root": self.root, **dict.fromkeys(several)}
         words = [
             word for name, value in single.items() if value for word in (f"--{name}", str(value))
         ]
-        return words + [word for column in self.drop for word in ("--drop", column)]
+        listed = [(f"--{name}", column) for name, columns in several.items() for column in columns]
+        return words + [word for pair in listed for word in pair]
 
     def refuse_columns(self, what: object) -> None:
         """Refuse column names for data that is not a table."""
-        dropped = self.drop[0] if self.drop else None
-        for argument, name in (("label", self.label), ("group", self.group), ("drop", dropped)):
-            if name is not None:
+        named = {"label": [self.label], "group": [self.group]}
+        for argument, names in {**named, "drop": self.drop, "annotators": self.annotators}.items():
+            for name in filter(None, names):
                 raise ValueError(f"{argument}: expected a table with a column {name!r}, got {what}")
 
 
@@ -171,10 +192,37 @@ def _load_table(
 ) -> Dataset:
     named = [name for name in (reading.label, reading.group) if name is not None]
     numbers: Any = {"decimal": reading.decimal, "thousands": reading.thousands}
-    table = read_table(source, text=named, on_error=on_error, **numbers)
+    table = read_table(source, text=[*named, *reading.annotators], on_error=on_error, **numbers)
+    if reading.annotators:
+        return _load_votes(table, reading, on_error, features)
     options: Any = {"on_error": on_error, "label": reading.label, "group": reading.group}
     dropped = {name.strip().casefold() for name in reading.drop}
     kept = table.drop(columns=[name for name in table.columns if name.casefold() in dropped])
     if features and "path" in table.attrs and image_column(kept, drop=named) is not None:
         return load_image_table(kept, **options)
     return load_table(table, drop=reading.drop, features=features, **numbers, **options)
+
+
+def _load_votes(
+    table: pd.DataFrame, reading: Reading, on_error: OnError, features: bool
+) -> Dataset:
+    """A table with columns of several annotators, which are not features."""
+    place = table_place(table)
+    votes = read_votes(table, reading.annotators, place)
+    rest, label = table.drop(columns=list(votes)), reading.label
+    if label is None:
+        label = CONSENSUS
+        if label in rest:
+            raise ValueError(f"label: expected a name, since {place} has a column {label!r}")
+        rest[label] = consensus(votes)
+    dataset = _load_table(rest, replace(reading, label=label, annotators=()), on_error, features)
+    # Rows without a label, and images that cannot be read, were left out.
+    train, names = dataset.train, list(row_names(table))
+    kept = train.places
+    if isinstance(train.images, ImageFiles):
+        names = [path for _, path, _ in listed_images(table.attrs["path"])]
+        kept = train.images.files
+    found = votes.set_axis(names).groupby(level=0).first().loc[list(kept or ())]
+    splits = {**dataset.splits}
+    splits["train"] = replace(train, votes=as_indices(found, dataset.class_names))
+    return replace(dataset, splits=splits, label=reading.label, annotators=tuple(votes))

@@ -279,6 +279,7 @@ def _gallery(audit: Audit, samples: Samples, listed: Listed) -> dict[str, object
         "names": [audit.samples[place] for place in places.tolist()],
         "given": findings.given[places].tolist(),
         "suggested": findings.suggested[places].tolist(),
+        "votes": [] if audit.votes is None else [audit.count_votes(n) for n in places.tolist()],
         "score": [round(score, 4) for score in findings.score[places].tolist()],
         "likeliest": findings.likeliest[places].tolist(),
         "probability": [

@@ -134,7 +134,8 @@ def remark(part: str, audit: Audit) -> str:
     Args:
         part: `"how"` its labels were judged, `"agreement"`: the share of them that is predicted,
             `"caution"` if too little was learned, `"hardly_judged"` on small classes,
-            `"after_review"` on reviewed labels, or `"limits"`: what the interval does not cover.
+            `"annotators"` on those who labelled, `"after_review"` on reviewed labels, or
+            `"limits"`: what the interval does not cover.
         audit: The audit.
     """
     names, findings = map(readable, audit.class_names), audit.findings
@@ -146,6 +147,7 @@ def remark(part: str, audit: Audit) -> str:
         method=audit.method,
         count=count,
         few=few,
+        readable=readable,
         fewest=FEWEST,
         small=[f"{name} ({number:,})" for name, _, number in classes if 0 < number < FEWEST],
         missed=[

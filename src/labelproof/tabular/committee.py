@@ -346,7 +346,7 @@ def _learns_enough(candidate: Boosting, examples: LabelledRows, compared: Compar
 
 def _calibrate_to_labels(table: Floats, given: NDArray[np.int64], share: Floats) -> OutOfSample:
     """Predictions at the temperature with the least log loss of the given labels."""
-    found = minimize_scalar(
+    found: Any = minimize_scalar(
         lambda heat: _log_loss(calibrate(table, np.exp(heat)), given, share),
         bounds=np.log([0.1, 30.0]),
         options={"xatol": 0.05},

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from labelproof.audit.cross_validation import CrossValidation, audit_loss
@@ -65,6 +66,7 @@ def audit(
     labels: str | os.PathLike[str] | ArrayLike | None = None,
     class_names: Sequence[str] | None = None,
     id: str | None = None,
+    annotators: Sequence[str] = (),
     drop: str | Sequence[str] = (),
     group: str | None = None,
     decimal: str = ".",
@@ -103,6 +105,7 @@ def audit(
         class_names: With `probabilities`, the class of each column.
         id: A column of the table, written beside each suspect. With `probabilities`, their column
             that names the sample of each row.
+        annotators: See `fit`.
         drop: See `fit`.
         group: See `fit`.
         decimal: See `fit`.
@@ -365,6 +368,8 @@ def _audit_given(
     """Audit a dataset, or labels alone, by predictions of another model."""
     place, data, reading = "labels", request.data, request.reading
     with request.reporter.reading():
+        if isinstance(labels, pd.DataFrame):
+            labels = replace(reading, annotators=tuple(labels)).load(labels, features=False)
         if data is not None:
             place = request.place
             if _holds_labels_alone(data):

@@ -245,6 +245,7 @@ def fit(
     label: str | None = None,
     *,
     labels: str | os.PathLike[str] | None = None,
+    annotators: Sequence[str] = (),
     drop: str | Sequence[str] = (),
     group: str | None = None,
     decimal: str = ".",
@@ -285,6 +286,8 @@ def fit(
             like.
         labels: A table with the columns sample and label that replaces the data's own labels, such
             as a review exports; samples with an empty label are left out.
+        annotators: Columns of a table with the labels of several annotators, instead of `label`:
+            the class that they make most probable is the label. How accurate each is follows.
         drop: Columns of a table to ignore.
         group: A column that says which samples belong together, such as a patient: they are never
             split apart. The column is not a feature.

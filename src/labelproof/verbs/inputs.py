@@ -38,7 +38,9 @@ from labelproof.verbs.progress import Callback, Reporter, as_reporter
 _MEGABYTES = {"cpu": 400, "cuda": 4000, "mps": 1000}
 """Memory for decoded images, by the type of the device."""
 
-READING = ("label", "labels", "drop", "group", "decimal", "thousands", "data_root")
+READING = (
+    *("label", "labels", "annotators", "drop", "group", "decimal", "thousands", "data_root"),
+)
 """Arguments that say how data are read."""
 
 LabelledData: TypeAlias = str | os.PathLike[str] | pd.DataFrame | tuple[Any, Any] | Dataset

@@ -156,7 +156,7 @@ def describe_audit(audit: Audit, folder: Path) -> str:
     lines = [
         *(remark(name, audit) for name in ("agreement", "caution", "hardly_judged")),
         finding(findings, seen=audit.seen),
-        remark("after_review", audit),
+        *(remark(name, audit) for name in ("annotators", "after_review")),
         confused_most(pairs, [readable(name) for name in audit.class_names]),
         f"Suspects: {folder / SUSPECTS}",
         f"Report: {folder / PAGE}",

@@ -32,6 +32,7 @@ def tune(
     prune: bool = True,
     at_once: int = 1,
     labels: str | os.PathLike[str] | None = None,
+    annotators: Sequence[str] = (),
     drop: str | Sequence[str] = (),
     group: str | None = None,
     decimal: str = ".",
@@ -65,6 +66,7 @@ def tune(
         prune: Abandon settings early that are clearly behind.
         at_once: Runs at a time on the device.
         labels: See `fit`.
+        annotators: See `fit`.
         drop: See `fit`.
         group: See `fit`.
         decimal: See `fit`.

@@ -115,6 +115,7 @@ function enlarge(position) {
   find("enlarged-facts").replaceChildren(
     ...fact("labelled", givenName(sample)),
     ...fact("suggested", suggestionWords(sample)),
+    ...(data.votes[sample] ? fact("votes", data.votes[sample]) : []),
     ...fact("label is wrong", `${percent(data.score[sample])} probable`),
     ...fact("likeliest", likelyOf(sample)),
     ...fact("place", `${number(position + 1)} of ${number(shown.length)}`),

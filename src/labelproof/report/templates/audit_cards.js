@@ -62,6 +62,7 @@ function labelsOf(sample) {
   if (hasSuggestion(sample) || isSuspect(sample)) {
     labels.append(labelLine("suggestion", "suggested", suggestionWords(sample)));
   }
+  if (data.votes[sample]) labels.append(labelLine("given", "votes", data.votes[sample]));
   return labels;
 }
 
