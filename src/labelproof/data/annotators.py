@@ -30,8 +30,8 @@ from labelproof.data.table import as_text, find_column
 
 CONSENSUS = "consensus"
 """The name of the label column that annotators' columns are replaced by."""
-_STEPS = 50
-_TOLERANCE = 1e-4
+_STEPS = 100
+_TOLERANCE = 1e-5
 """Change of the mean log-likelihood at which a fit has converged."""
 _LIKE_OTHERS = 5.0
 """Pseudo-counts by which each row of an annotator's matrix is drawn to the mean of all."""
