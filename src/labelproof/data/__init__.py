@@ -1,5 +1,6 @@
 """Datasets: from files to images or rows, labels and class names."""
 
+from labelproof.data.annotators import JudgedVotes, judge_votes
 from labelproof.data.arrays import load_arrays
 from labelproof.data.cifar import UnsafePickleError
 from labelproof.data.columns import Columns
@@ -34,6 +35,7 @@ __all__ = [
     "Holdout",
     "ImageSource",
     "Imbalance",
+    "JudgedVotes",
     "KnownDataset",
     "Split",
     "UnsafePickleError",
@@ -43,6 +45,7 @@ __all__ = [
     "folds",
     "hold_out",
     "idx_bytes",
+    "judge_votes",
     "load_arrays",
     "load_coarse_labels",
     "load_dataset",
