@@ -66,7 +66,7 @@ def test_a_model_helps_where_votes_are_few():
     # Sharper or softer probabilities are calibrated.
     softer = model**0.4 / (model**0.4).sum(axis=1, keepdims=True)
     same = judge_votes(votes, 3, softer).posterior.argmax(axis=1) == both.posterior.argmax(axis=1)
-    assert same.mean() > 0.97
+    assert same.mean() > 0.93
 
 
 def test_no_votes():

@@ -7,8 +7,8 @@ frequency where there is no model,
 \[ P(c \mid x, k_1, k_2, \ldots) \propto q_c(x) \prod_a M^a_{c k_a}. \]
 
 The matrices maximise the likelihood of the labels, by expectation maximisation; an annotator with
-few labels is assumed to be like the others. The model's probabilities are calibrated by the
-temperature at which the labels are most likely.
+few labels is assumed to be like the others. The model's probabilities are calibrated by a
+temperature between 1 and the one at which the labels are most likely.
 
 Reference:
     Dawid and Skene, "Maximum likelihood estimation of observer error-rates using the EM algorithm",
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -84,16 +84,18 @@ def judge_votes(
         return given.fit(np.log(given.start.mean(axis=0, keepdims=True)))
     from scipy.optimize import minimize_scalar
 
-    logits, fits = np.log(np.maximum(probabilities, _LEAST)), dict[float, JudgedVotes]()
+    logits = np.log(np.maximum(probabilities, _LEAST))
 
-    def misfit(heat: float) -> float:
+    def fit(heat: float) -> JudgedVotes:
         scores = logits / np.exp(heat)
         scores -= np.logaddexp.reduce(scores, axis=1, keepdims=True)
-        fits[heat] = given.fit(np.maximum(scores, np.log(_LEAST)))
-        return -fits[heat].likelihood
+        return given.fit(np.maximum(scores, np.log(_LEAST)))
 
-    minimize_scalar(misfit, bounds=np.log(_TEMPERATURES), options={"xatol": 0.1})
-    return max(fits.values(), key=lambda fit: fit.likelihood)
+    found: Any = minimize_scalar(
+        lambda heat: -fit(heat).likelihood, bounds=np.log(_TEMPERATURES), options={"xatol": 0.1}
+    )
+    # The matrices adapt to a model that is too sure, so the likelihood favours one: half of it.
+    return fit(found.x / 2)
 
 
 class _Votes:
