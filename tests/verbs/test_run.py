@@ -55,6 +55,8 @@ def test_images_are_predicted_from_arrays_datasets_and_files(
     with pytest.warns(DataWarning, match="d.png"):
         found = digits.predict(tmp_path / "photos")
     assert found.index.tolist() == [f"{tmp_path}/photos/{name}" for name in ("a.png", "b/c.png")]
+    files = sorted((tmp_path / "photos").rglob("[ac].png"))
+    pd.testing.assert_frame_equal(digits.predict(files), found)
     with pytest.raises(ValueError, match="data"):
         digits.predict(pd.DataFrame({"x": [1]}))
 

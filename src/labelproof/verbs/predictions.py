@@ -31,8 +31,9 @@ from labelproof.data.table import as_text, find_column, is_table, read_table, ro
 from labelproof.training.batches import CHUNK
 from labelproof.training.trained_network import TrainedNetwork
 
-NewData: TypeAlias = str | os.PathLike[str] | pd.DataFrame | NDArray[Any] | Dataset
-"""Samples to predict: a path, a DataFrame, an array or a dataset."""
+Location: TypeAlias = str | os.PathLike[str]
+NewData: TypeAlias = Location | Sequence[Location] | pd.DataFrame | NDArray[Any] | Dataset
+"""Samples to predict: a path or several, a DataFrame, an array or a dataset."""
 
 Samples: TypeAlias = tuple[Any, pd.DataFrame]
 """Rows or images (paths, pixels or errors), and the columns that come before their predictions."""
@@ -66,9 +67,10 @@ def predict_data(
     run: TrainedNetwork, data: NewData, *, on_error: OnError = "raise"
 ) -> pd.DataFrame:
     """Predictions for samples of any kind, as `Run.predict` returns them."""
-    if isinstance(data, str | os.PathLike):
-        path = Path(data).expanduser()
-        table = pd.concat(list(predict_paths(run, [path], on_error=on_error)), ignore_index=True)
+    given: Sequence[Any] = data if isinstance(data, list) else [data]
+    if given and all(isinstance(path, str | os.PathLike) for path in given):
+        found = predict_paths(run, [Path(path).expanduser() for path in given], on_error=on_error)
+        table = pd.concat(list(found), ignore_index=True)
         column = next(name for name in ("row", "index", "path") if name in table)
         table = table.set_index(column).drop(columns="path", errors="ignore")
         return table.set_axis(table.index.astype(int)) if column == "index" else table
@@ -77,7 +79,7 @@ def predict_data(
         index = range(len(split)) if split.places is None else list(split.places)
         return _as_table(run, pd.DataFrame(index=index), run.probabilities(split.images))
     if run.tabular:
-        frame = array_table(data, "data") if isinstance(data, np.ndarray) else data
+        frame: Any = array_table(data, "data") if isinstance(data, np.ndarray) else data
         table = read_table(frame, on_error=on_error)
         rows = run.columns.encode(table, place="data", on_error=on_error)
         return _as_table(run, table[[]], run.probabilities(rows))
