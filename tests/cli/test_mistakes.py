@@ -18,7 +18,7 @@ MISTAKES = {
     "train --data digits --preset papr": "did you mean 'paper'",
     "train --data digits --preset paper": "the paper has settings for mnist",
     "train --data digits --device gpu": "device: expected auto",
-    "evaluate RUN --split tests": "did you mean 'test'",
+    "evaluate RUN --split tests": "only train, test",
     "evaluate RUN --format jso": "did you mean 'json'",
     "evaluate RUN --data digit": "did you mean 'digits'",
     "data show digits --noise sym:0.4": "noise: expected",
