@@ -136,10 +136,13 @@ def test_labels_beside_votes_and_a_file_of_labels(tmp_path: Path):
         ("table", {"annotators": ["ann", "rob"]}, "annotators: expected a column .* mean 'bob'"),
         ("table", {"annotators": ["ann", "bob"], "label": "ann"}, "label: expected a column"),
         ("consensus", {"annotators": ["ann", "bob"]}, "label: expected a name"),
+        ("repeats", {"annotators": ["ann", "bob"]}, "annotators: expected an index"),
     ],
 )
 def test_refusals(data: str, options: dict, words: str):
     frame = table(30)[0].assign(**({"consensus": "cat"} if data == "consensus" else {}))
+    if data == "repeats":
+        frame.index = [0] * len(frame)
     with pytest.raises(ValueError, match=words):
         load_dataset("digits" if data == "digits" else frame, **options)
 

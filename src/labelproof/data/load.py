@@ -209,6 +209,8 @@ def _load_votes(
     """A table with columns of several annotators, which are not features."""
     place = table_place(table)
     votes = read_votes(table, reading.annotators, place)
+    if not table.index.is_unique:
+        raise ValueError("annotators: expected an index without repeats; see DataFrame.reset_index")
     rest, label = table.drop(columns=list(votes)), reading.label
     if label is None:
         label = CONSENSUS
