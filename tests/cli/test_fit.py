@@ -1,7 +1,7 @@
 import csv
+import io
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -177,32 +177,20 @@ def test_stopped_before_its_page_the_page_is_made_by_the_same_command(audited: A
     assert page.stat().st_mtime_ns == kept
 
 
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def objects(path: Path) -> None:
-    np.savez(path, held=np.array([{}], dtype=object))
-
-
-def a_list(path: Path) -> None:
-    path.write_text("[1,2]")
-
-
 def test_what_is_damaged_is_not_passed_off_as_finished(audited: Audited) -> None:
     fitted, folder = audited[0], Path(audited[0][-1]).parent
     audit = ("audit", *fitted[1:-1], folder / "audit", "--folds", "2")
     succeed(*audit)
-    cases: list[tuple[tuple[str | Path, ...], str, Callable[[Path], None]]] = [
-        (fitted, "run/fit.json", a_list),
-        (audit, "audit/audit.json", cut),
-        (audit, "audit/samples.npz", objects),
-        (audit, "audit/settings.json", a_list),
-    ]
-    for command, name, damage in cases:
-        (path,) = folder.glob(name)
-        whole = path.read_bytes()
-        damage(path)
+    objects = io.BytesIO()
+    np.savez(objects, held=np.array([{}], dtype=object))
+    for command, name, damaged in (
+        (fitted, "run/fit.json", b"[1,2]"),
+        (audit, "audit/audit.json", (folder / "audit/audit.json").read_bytes()[:300]),
+        (audit, "audit/samples.npz", objects.getvalue()),
+        (audit, "audit/settings.json", b"[1,2]"),
+    ):
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(damaged)
         ended = labelproof_to_its_end(*command)
         assert ended.returncode == 2, ended.stdout + ended.stderr
         assert "Finished before" not in ended.stdout
@@ -211,7 +199,7 @@ def test_what_is_damaged_is_not_passed_off_as_finished(audited: Audited) -> None
         assert "--fresh" in ended.stderr
         assert Path(name).name in ended.stderr
         assert "pickle" not in ended.stderr
-        path.write_bytes(whole)
+        (folder / name).write_bytes(whole)
 
 
 def test_folders_that_are_not_its_own_are_left_alone(audited: Audited, tmp_path: Path) -> None:

@@ -28,15 +28,21 @@ def decide(audit: Audit, folder: Path, *choices: str) -> None:
             review.decide(place, choice)
 
 
-def test_decisions_are_exported(audit: Audit, tmp_path: Path) -> None:
+def test_decisions_are_exported_and_replace_nothing_but_an_export(
+    audit: Audit, tmp_path: Path
+) -> None:
     file = tmp_path / "out" / "reviewed.csv"
     assert "no decisions" in refusal("review", tmp_path / "audit", "--export", file)
     decide(audit, tmp_path / "audit", "accept", "unsure", "keep")
-    result = succeed("review", tmp_path / "audit", "--export", file)
-    assert "60 labels, 1 changed, 1 left out as unsure, 57 not decided" in result.stdout
+    for _ in range(2):
+        result = succeed("review", tmp_path / "audit", "--export", file)
+        assert "60 labels, 1 changed, 1 left out as unsure, 57 not decided" in result.stdout
     printed = labelproof("review", tmp_path / "audit", "--export", "-")
     assert printed.stdout == file.read_text(encoding="utf-8")
     assert "standard output: 60 labels, 1 changed" in printed.stderr
+    file.write_text("size,kind\n1,x\n")
+    assert "an earlier export" in refusal("review", tmp_path / "audit", "--export", file)
+    assert file.read_text() == "size,kind\n1,x\n"
 
 
 def test_data_that_have_moved_are_told_and_nothing_is_lost(audit: Audit, tmp_path: Path) -> None:
@@ -88,13 +94,3 @@ def test_ctrl_c_ends_it_and_a_second_review_has_to_wait(audit: Audit, tmp_path: 
     token = address.rstrip("/").rpartition("/")[2]
     assert len(token) >= 40
     assert len(np.unique(list(token))) > 10
-
-
-def test_an_export_replaces_nothing_but_an_export(audit: Audit, tmp_path: Path) -> None:
-    decide(audit, tmp_path / "audit", "keep")
-    data = tmp_path / "data.csv"
-    data.write_text("size,kind\n1,x\n")
-    assert "an earlier export" in refusal("review", tmp_path / "audit", "--export", data)
-    assert data.read_text() == "size,kind\n1,x\n"
-    for _ in range(2):
-        succeed("review", tmp_path / "audit", "--export", tmp_path / "reviewed.csv")

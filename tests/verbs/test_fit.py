@@ -38,6 +38,11 @@ def test_a_table_is_the_same_from_memory_and_from_a_file(tmp_path: Path) -> None
     assert run.evaluate(split="train").n == 120
     assert run.audit().findings.given.tolist() == other.audit().findings.given.tolist()
     assert Audit.read(tmp_path / "run" / "audit").name == "fruit"
+    # A run without a folder takes its own along.
+    folder = third.folder
+    assert (folder / "record.json").exists()
+    del third
+    assert not folder.exists()
 
 
 def test_images_are_learned_from_arrays_and_datasets() -> None:
@@ -61,14 +66,6 @@ def test_classes_that_cannot_be_learned_are_refused() -> None:
         for verb in (labelproof.fit, labelproof.audit, labelproof.tune):
             with pytest.raises(ValueError, match=said):
                 verb((load_digits().train.array[:120], np.array(kinds)))
-
-
-def test_a_run_without_a_folder_takes_its_own_along() -> None:
-    run = labelproof.fit(fruit(), "kind", audit=False, **TINY)
-    folder = run.folder
-    assert (folder / "record.json").exists()
-    del run
-    assert not folder.exists()
 
 
 def test_a_configuration_is_trained_and_not_trained_again(tmp_path: Path) -> None:
