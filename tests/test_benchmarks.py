@@ -36,6 +36,7 @@ def test_the_table_is_the_numbers(numbers: Path, tmp_path: Path) -> None:
 TABLES: dict[str, tuple[str, Callable[[ModuleType, Any], str]]] = {
     "audit-rare": ("audit_rare", lambda module, found: module.table(found)),
     "audit-groups": ("audit_groups", lambda module, found: module.table(found)),
+    "audit-annotators": ("audit_annotators", lambda module, found: module.table(found)),
     "audit-tables": ("audit_tables", lambda module, found: module.table(found)),
     "images-on-a-cpu": ("images_on_a_cpu", lambda module, found: module.table(found)),
     "fit-aarch64": ("fit", lambda module, found: module.describe(found) + "\n"),
