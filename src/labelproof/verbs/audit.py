@@ -182,17 +182,18 @@ class AuditPlan:
         self.reporter, self.kept, self.fresh = request.reporter, output is not None, fresh
         given = {**options, **matching, "folds": folds, "labels": file}
         training = ["folds", "loss", "drop", "group", *request.settings]
+        labelled = ("label", "labels", "annotators")
         if isinstance(data, Run) or (is_path(data) and (Path(str(data)) / MODEL).exists()):
             network = request.settings.get("network")
             if network is not None and is_factory(network):
                 training.remove("network")  # it allows the run's own code to run
             given["probabilities"] = None if probabilities is None else "some"
-            names = (*training, "label", "labels", "class_names", "probabilities")
+            names = (*training, *labelled, "class_names", "probabilities")
             _refuse(given, names, f"expected without a run, which has its own, and {data} is one")
             self.find = partial(_audit_run, request)
         elif probabilities is not None:
             training += ["workers", "image_memory", "human_labels", "device"]
-            names = (*training, "label", "labels") if _holds_labels_alone(data) else training
+            names = (*training, *labelled) if _holds_labels_alone(data) else training
             _refuse(given, names, "expected without --probabilities, for which nothing is trained")
             if data is None and labels is None:
                 raise ValueError("labels: expected with probabilities and without data, got none")
