@@ -79,7 +79,8 @@ def hold_out(
         kept = _deal_groups(given, together, parts, generator) != 0
         # At least one group of each class stays in training.
         for label in np.setdiff1d(given, given[kept]):
-            kept |= together == together[~kept & (given == label)][0]
+            if not kept[given == label].any():  # not in a group that has stayed for another class
+                kept |= together == together[given == label][0]
         return _split(chosen, np.flatnonzero(~kept))
     order = order_by_class(given, generator)
     sizes = np.bincount(given)
