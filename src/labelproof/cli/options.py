@@ -25,16 +25,8 @@ else:
     import tomli as tomllib  # pyright: ignore[reportMissingImports]
 
 _RARE = {
-    *(
-        "annotators",
-        "group",
-        "decimal",
-        "thousands",
-        "class_names",
-        "batch_size",
-        "learning_rate",
-        "l1",
-    ),
+    *("annotators", "group", "decimal", "thousands", "class_names", "batch_size"),
+    *("learning_rate", "l1"),
     *("augmentation", "algorithm", "balanced", "validation", "weights", "loss_file", "workers"),
     *("image_memory", "human_labels", "data_root", "strict", "skip_unreadable", "compile"),
     *("checkpoint_seconds", "tensorboard", "prune", "assign"),

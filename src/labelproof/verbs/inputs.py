@@ -39,7 +39,8 @@ _MEGABYTES = {"cpu": 400, "cuda": 4000, "mps": 1000}
 """Memory for decoded images, by the type of the device."""
 
 READING = (
-    *("label", "labels", "annotators", "drop", "group", "decimal", "thousands", "data_root"),
+    *("label", "labels", "annotators", "drop", "group"),
+    *("decimal", "thousands", "data_root"),
 )
 """Arguments that say how data are read."""
 
