@@ -6,10 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from audit.noisy_logits import make, softmax, symmetric
+from made_images import write_images
 from planted import Planted
 
+import labelproof
 from labelproof.audit import audit_given, audit_labels, audit_logits, fit_noise_model
 from labelproof.audit.predictions import match_predictions, read_labels, read_probabilities
+from labelproof.audit.samples import open_samples
 from labelproof.data import load_dataset
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.notices import DataWarning
@@ -111,6 +114,21 @@ def test_rows_are_matched_by_the_id_that_is_named(tmp_path: Path) -> None:
     with pytest.warns(DataWarning, match="1 row about samples that are not in labels"):
         found = match_predictions(mixed.assign(id=order), WORDS[:299], id="id")
     np.testing.assert_array_equal(found.probabilities, TABLE[:299])
+
+
+def test_a_table_of_images_is_shown_as_images_and_reviewed_by_their_paths(tmp_path: Path) -> None:
+    files = [f"photos/{number}.png" for number in range(300)]
+    write_images(tmp_path, files[1:], size=(8, 8))  # the first is missing
+    table, key = tmp_path / "listed.csv", np.arange(300)[::-1]
+    pd.DataFrame({"key": key, "file": files, "label": WORDS}).to_csv(table, index=False)
+    shuffled = FRAME.assign(key=key).sample(frac=1, random_state=0)
+    for probabilities, id in ((TABLE, None), (shuffled, "key")):
+        audit = labelproof.audit(table, probabilities=probabilities, id=id)
+        assert (audit.kind, audit.samples) == ("images", files)
+        wrong = np.flatnonzero(MADE.given != MADE.true)
+        assert np.isin(audit.findings.suspects, wrong).mean() > 0.95
+    assert audit.suspects["id"].tolist() == [str(key[n]) for n in audit.findings.suspects]
+    assert open_samples(audit).picture(1, side=8)[1] == "image/png"
 
 
 def test_ids_that_do_not_match_are_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from labelproof.audit.predictions import (
     match_predictions,
     name_samples,
     read_part,
+    sample_ids,
 )
 from labelproof.audit.samples import (
     copies_of,
@@ -155,6 +157,8 @@ def _describe(
     index = np.arange(len(samples)) if index is None else index
     samples = [samples[place] for place in index.tolist()]
     cells = read_cells(labels, data)
+    with suppress(ValueError):  # ids are the names of samples
+        described["ids"] = sample_ids(labels, data, id)[samples].tolist() if id else ()
     if dataset is not None and dataset.train.votes is not None:
         columns = pd.Index(class_names).get_indexer(pd.Index([*dataset.class_names, ""]))
         votes = columns[dataset.train.votes[index]]  # the last column is of no class: -1
@@ -176,7 +180,6 @@ def _describe(
         index=index,
         findings=findings,
         marks=mark_rows(cells, samples),
-        ids=list(cells.loc[samples, id]) if id in cells else (),
         cells=cells.loc[samples] if dataset is not None and dataset.frame is not None else None,
         dataset=dataset,
         left_out=() if dataset is None else dataset.left_out,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -16,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from labelproof.data.arrays import as_words, read_arrays
 from labelproof.data.dataset import Dataset, order_classes
-from labelproof.data.images import sample_names
+from labelproof.data.image_table import listed_images
+from labelproof.data.images import file_names, sample_names
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.table import (
     TableSource,
@@ -175,7 +177,22 @@ def table_of(labels: Dataset | ArrayLike, data: str | os.PathLike[str]) -> Table
     if not isinstance(labels, Dataset) or labels.frame is not None:
         return labels.frame if isinstance(labels, Dataset) else None
     path = Path(data).expanduser()
-    return path if labels.tabular and is_table(path) and path.is_file() else None
+    return path if is_table(path) and path.is_file() else None
+
+
+def sample_ids(labels: Any, data: str | os.PathLike[str], column: str) -> pd.Series:
+    """The cells of a column of the data's table, indexed by sample name."""
+    place, source = readable(str(data)), table_of(labels, data)
+    if source is None:
+        raise ValueError(f"--id: expected a column of a table, got {column!r} of {place}")
+    if labels.tabular:
+        table = read_table(source, text=[column], on_error="skip")
+        cells = as_text(table[find_column(table.columns, column, place=place, argument="--id")])
+        names = row_names(table)
+    else:
+        _, files, cells = zip(*listed_images(data, column), strict=True)
+        names = file_names(files, data)
+    return pd.Series([*cells], [*names], dtype=object).groupby(level=0).first()
 
 
 def read_probabilities(path: str | os.PathLike[str]) -> NDArray[np.floating]:
@@ -297,12 +314,9 @@ def _match_rows(
     row_ids: Sequence[str], labels: Dataset | ArrayLike, data: str | os.PathLike[str], column: str
 ) -> NDArray[np.int64]:
     """The row of each sample, which has the same id."""
-    source, place, ids = table_of(labels, data), readable(str(data)), name_samples(labels, data)
-    if source is not None:
-        table = read_table(source, text=[column], on_error="skip")
-        if column in table:
-            known = dict(zip(row_names(table), as_text(table[column]), strict=True))
-            ids = [known[name] for name in ids]
+    place, ids = readable(str(data)), name_samples(labels, data)
+    with suppress(ValueError):  # without such a column, ids are the names of samples
+        ids = sample_ids(labels, data, column)[ids].tolist()
     rows, samples = pd.Index(row_ids, dtype=object), pd.Index(ids, dtype=object)
     for where, index in {"the probabilities": rows, place: samples}.items():
         repeated = index[index.duplicated()].unique()

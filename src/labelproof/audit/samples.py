@@ -36,8 +36,8 @@ from labelproof.data.images import (
     sample_names,
 )
 from labelproof.data.load import Reading
-from labelproof.data.notices import DataWarning, few, readable
-from labelproof.data.table import as_text, find_column, read_table, row_names
+from labelproof.data.notices import DataWarning, few
+from labelproof.data.table import as_text, read_table, row_names
 
 _EXACT = 64
 """Longest side of an image that is written without loss, as PNG; larger ones become JPEG."""
@@ -112,8 +112,8 @@ class Samples:
 
 
 def read_cells(labels: Any, data: str | os.PathLike[str]) -> pd.DataFrame:
-    """The cells of a dataset's table as text, indexed by row name; empty if it is no table."""
-    if (table := table_of(labels, data)) is None:
+    """The cells of a dataset's rows as text, indexed by row name; empty if it has none."""
+    if (table := table_of(labels, data)) is None or not labels.tabular:
         return pd.DataFrame()
     with warnings.catch_warnings():
         # The warnings were shown when the data were read first.
@@ -122,14 +122,6 @@ def read_cells(labels: Any, data: str | os.PathLike[str]) -> pd.DataFrame:
         cells = read_table(table, text=columns, on_error="skip")
     texts = pd.DataFrame({name: as_text(column) for name, column in cells.items()})
     return texts.set_axis(list(row_names(cells)), axis=0)
-
-
-def row_ids(dataset: Dataset | None, data: str, id: str) -> pd.Series:
-    """The cells of a table's column of ids, indexed by row name."""
-    cells = read_cells(dataset, data)
-    if cells.empty:
-        raise ValueError(f"--id: expected with a table of rows or --probabilities, got {data}")
-    return cells[find_column(cells.columns, id, place=readable(data), argument="--id")]
 
 
 def mark_rows(cells: pd.DataFrame, places: Sequence[str]) -> NDArray[np.uint32] | None:

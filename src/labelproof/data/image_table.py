@@ -142,7 +142,8 @@ def _paths(written: pd.Series, folder: Path) -> list[str]:
 
 def _usable(rows: Any, place: str, on_error: OnError) -> pd.DataFrame:
     """The rows with a label and a file, each path once in a split and with one label."""
-    exists = np.array([bool(path) and os.path.isfile(path) for path in rows["path"]])
+    there = bool if on_error == "later" else os.path.isfile
+    exists = np.array([there(path) for path in rows["path"]])
     labels = rows["label"].mask(rows["label"] == "").groupby(rows["path"]).transform("nunique")
     problems = {
         "without a label": rows["label"] == "",

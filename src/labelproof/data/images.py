@@ -416,9 +416,14 @@ def sample_names(split: Split, data: str | os.PathLike[str]) -> list[str]:
         return list(split.places)
     if not isinstance(split.images, ImageFiles):
         return [str(index) for index in range(len(split))]
+    return file_names(split.images.files, data)
+
+
+def file_names(files: Sequence[Encoded], data: str | os.PathLike[str]) -> list[str]:
+    """The paths of images relative to the folder of the data or of their table."""
     place = Path(data).expanduser()
     base = os.path.abspath(place if place.is_dir() else place.parent)
-    return [_file_name(file, base) for file in split.images.files]
+    return [_file_name(file, base) for file in files]
 
 
 def _file_name(file: Encoded, base: str) -> str:

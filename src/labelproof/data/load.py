@@ -198,7 +198,7 @@ def _load_table(
     options: Any = {"on_error": on_error, "label": reading.label, "group": reading.group}
     dropped = {name.strip().casefold() for name in reading.drop}
     kept = table.drop(columns=[name for name in table.columns if name.casefold() in dropped])
-    if features and "path" in table.attrs and image_column(kept, drop=named) is not None:
+    if "path" in table.attrs and image_column(kept, drop=named) is not None:
         return load_image_table(kept, **options)
     return load_table(table, drop=reading.drop, features=features, **numbers, **options)
 

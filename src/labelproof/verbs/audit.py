@@ -16,8 +16,13 @@ from numpy.typing import ArrayLike
 from labelproof.audit.cross_validation import CrossValidation, audit_loss
 from labelproof.audit.folder import AUDIT, INSIDE, PAGE, RUNS, SETTINGS, Audit, remove_audit
 from labelproof.audit.labels import audit_given, conclude
-from labelproof.audit.predictions import Predictions, PredictionSource, read_labels
-from labelproof.audit.samples import Samples, row_ids
+from labelproof.audit.predictions import (
+    Predictions,
+    PredictionSource,
+    read_labels,
+    sample_ids,
+)
+from labelproof.audit.samples import Samples
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import OnError
 from labelproof.fitting.attempts import Attempts, resume_attempts
@@ -203,7 +208,9 @@ class AuditPlan:
         else:
             _refuse(given, ["class_names"], "expected with --probabilities")
             if self.id is not None:
-                row_ids(request.dataset, request.place, self.id)  # an error comes before training
+                sample_ids(
+                    request.dataset, request.place, self.id
+                )  # an error comes before training
             self._choose(folds)
         self.folder, self._keeper = choose_folder(output, "audit")
         refuse_foreign(self.folder, AUDIT_FILES)
@@ -306,7 +313,7 @@ class AuditPlan:
     def _identify(self, found: Audit) -> Audit:
         if self.id is None:
             return found
-        ids = row_ids(found.dataset, found.data, self.id)
+        ids = sample_ids(found.dataset, found.data, self.id)
         return replace(found, ids=ids[found.samples].tolist())
 
     def _train(
