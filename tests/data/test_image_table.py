@@ -55,10 +55,18 @@ def test_what_other_programs_write_is_read(folder: Path) -> None:
     assert load_dataset(folder / "labels.parquet").train.labels.tolist() == [0, 1, 0, 1]
 
 
-def test_a_column_that_lists_images_makes_a_table_of_images(folder: Path) -> None:
+def test_a_column_that_lists_images_makes_a_table_of_images(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = "photo,size,kind\n1.png,3,a\n2.png,4,b\nsub/3.png,5,a\n4.jpg,7,b\n"
     file = write(folder, text)
     assert not load_dataset(file, label="kind").tabular
+    monkeypatch.chdir(folder)  # the paths of a DataFrame are relative to it
+    frame = pd.read_csv(file)
+    assert load_dataset(frame, label="kind").train.images[2].shape == (3, 16, 24)
+    voted = load_dataset(frame.assign(other=frame["kind"]), annotators=["kind", "other"])
+    assert voted.train.votes is not None
+    assert voted.train.votes.tolist() == [[0, 0], [1, 1], [0, 0], [1, 1]]
     dropped = load_dataset(file, label="kind", drop="photo")
     assert dropped.columns is not None
     assert dropped.columns.names == ("size",)

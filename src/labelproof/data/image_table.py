@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,7 +55,8 @@ def load_image_table(
     r"""Read a table with a row for each image: its path, its label and perhaps its split.
 
     The path column is the one whose cells end like image files; paths are relative to the table's
-    folder. Other columns are ignored. Without a column `split`, all images are for training.
+    folder, those of a DataFrame to the current one. Other columns are ignored. Without a column
+    `split`, all images are for training.
 
     Args:
         source: A file, or a table from [`read_table`][labelproof.data.read_table].
@@ -85,9 +85,8 @@ def load_image_table(
     table = read_table(source, text=named)
     place = table_place(table)
     images = image_column(table, drop=named)
-    if images is None or "path" not in table.attrs:
-        raise ValueError(f"{place}: expected a file with a column of images (.png, .jpg, ...)")
-    path = Path(table.attrs["path"])
+    if images is None:
+        raise ValueError(f"{place}: expected a column of images (.png, .jpg, ...)")
     column = find_label(table.columns, label, place=place)
     if group is not None:
         group = find_column(table.columns, group, place=place, argument="group")
@@ -102,7 +101,7 @@ def load_image_table(
             "row": list(row_names(table)),
         }
     ).reset_index(drop=True)
-    rows["path"] = _paths(rows["written"], path.parent)
+    rows["path"] = _paths(rows["written"], table)
     rows = _usable(rows, place, on_error)
     if on_error != "later" and group is not None:
         report_shared_groups(place, group, rows["group"], rows["split"])
@@ -112,29 +111,28 @@ def load_image_table(
             rows[key].iloc[part].tolist() for key in ("path", "label", "group")
         )
         contents[split] = LabelledFiles(paths, labels, groups if group else None)
-    name = readable(table_stem(path))
+    name = readable(table_stem(table.attrs.get("path", "table")))
     dataset = dataset_from_files(name, contents, None, on_error, short_side)
     grouping = "" if group is None else group_checksum(contents["train"].groups or ())
     return replace(dataset, label=column, group=group, grouping=grouping)
 
 
-def listed_images(
-    path: str | os.PathLike[str], column: str | None = None
-) -> list[tuple[str, str, str]]:
+def listed_images(source: TableSource, column: str | None = None) -> list[tuple[str, str, str]]:
     """The name of each row of an image table, the image's path, and the cell of `column`."""
-    table = read_table(path, text=[] if column is None else [column])
+    table = read_table(source, text=[] if column is None else [column])
     place, images = table_place(table), image_column(table)
     if images is None:
         raise ValueError(f"{place}: expected a column of images (.png, .jpg, ...)")
     extra = pd.Series("", index=table.index)
     if column is not None:
         extra = as_text(table[find_column(table.columns, column, place=place, argument="id")])
-    files = _paths(as_text(table[images]), Path(path).expanduser().parent)
+    files = _paths(as_text(table[images]), table)
     return list(zip(row_names(table), files, extra, strict=True))
 
 
-def _paths(written: pd.Series, folder: Path) -> list[str]:
-    base = os.fspath(folder)
+def _paths(written: pd.Series, table: pd.DataFrame) -> list[str]:
+    """The paths, relative to the folder of the table's file or, without one, the current one."""
+    base = os.path.dirname(table.attrs.get("path", ""))
     # The table may come from Windows.
     slash = written if os.sep == "\\" else written.str.replace("\\", "/", regex=False)
     return [os.path.normpath(os.path.join(base, name)) if name else "" for name in slash]

@@ -198,7 +198,8 @@ def _load_table(
     options: Any = {"on_error": on_error, "label": reading.label, "group": reading.group}
     dropped = {name.strip().casefold() for name in reading.drop}
     kept = table.drop(columns=[name for name in table.columns if name.casefold() in dropped])
-    if "path" in table.attrs and image_column(kept, drop=named) is not None:
+    shown = features or "path" in table.attrs
+    if shown and image_column(kept, drop=named) is not None:
         return load_image_table(kept, **options)
     return load_table(table, drop=reading.drop, features=features, **numbers, **options)
 
@@ -222,7 +223,7 @@ def _load_votes(
     train, names = dataset.train, list(row_names(table))
     kept = train.places
     if isinstance(train.images, ImageFiles):
-        names = [path for _, path, _ in listed_images(table.attrs["path"])]
+        names = [path for _, path, _ in listed_images(table)]
         kept = train.images.files
     found = votes.set_axis(names).groupby(level=0).first().loc[list(kept or ())]
     splits = {**dataset.splits}

@@ -27,7 +27,14 @@ from labelproof.data.images import (
 )
 from labelproof.data.load import ARRAYS
 from labelproof.data.notices import count, few, notice, readable
-from labelproof.data.table import as_text, find_column, is_table, read_table, row_names
+from labelproof.data.table import (
+    TableSource,
+    as_text,
+    find_column,
+    is_table,
+    read_table,
+    row_names,
+)
 from labelproof.training.batches import CHUNK
 from labelproof.training.trained_network import TrainedNetwork
 
@@ -83,9 +90,13 @@ def predict_data(
         table = read_table(frame, on_error=on_error)
         rows = run.columns.encode(table, place="data", on_error=on_error)
         return _as_table(run, table[[]], run.probabilities(rows))
-    images = _array_images(np.asarray(data), run.description.input_shape, "data")
-    found = list(predict_images(run, [(images, pd.DataFrame(index=range(len(images))))], notice))
-    return pd.concat(found, ignore_index=True)
+    if isinstance(data, pd.DataFrame):
+        images, index = _listed(data, "data", None)[0], data.index
+    else:
+        images = _array_images(np.asarray(data), run.description.input_shape, "data")
+        index = range(len(images))
+    places = pd.DataFrame(index=index)
+    return pd.concat(list(predict_images(run, [(images, places)], notice)))
 
 
 def _read_rows(run: TrainedNetwork, path: Path, identify: str | None, on_error: OnError) -> Samples:
@@ -174,14 +185,7 @@ def _images_at(path: Path, shape: tuple[int, ...], identify: str | None) -> Samp
         index = [str(number) for number in range(len(images))]
         return images, pd.DataFrame({"path": place, "index": index})
     if is_table(path):
-        # A missing image is reported when it is read, like a damaged one.
-        listed = listed_images(path, identify)
-        images = [
-            file or UnreadableImageError(f"{place}: {row}: names no image")
-            for row, file, _ in listed
-        ]
-        rows = [(readable(file), row, name) for row, file, name in listed]
-        places = pd.DataFrame(rows, columns=["path", "row", identify])
+        images, places = _listed(path, place, identify)
     else:
         images = [str(path)]
         if path.is_dir():
@@ -195,6 +199,16 @@ def _images_at(path: Path, shape: tuple[int, ...], identify: str | None) -> Samp
         raise ValueError(f"{place}: expected images in this {what}, found none{more}")
     report_other_files(place, others)
     return images, places
+
+
+def _listed(source: TableSource, place: str, identify: str | None) -> Samples:
+    """The images of a table; a missing one is reported when it is read, like a damaged one."""
+    listed = listed_images(source, identify)
+    images = [
+        file or UnreadableImageError(f"{place}: {row}: names no image") for row, file, _ in listed
+    ]
+    rows = [(readable(file), row, name) for row, file, name in listed]
+    return images, pd.DataFrame(rows, columns=["path", "row", identify])
 
 
 def load_array(path: Path) -> NDArray[Any]:
