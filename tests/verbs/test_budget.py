@@ -1,4 +1,4 @@
-"""`fit` on images on a CPU ends in about the minutes that it is given."""
+"""`fit` and `audit` on images on a CPU end in about the minutes that they are given."""
 
 import json
 from pathlib import Path
@@ -57,21 +57,23 @@ def test_a_folder_of_images_ends_soon_and_keeps_its_choice(
         return Pace(0.0, COSTS[chosen.network] / 100)  # of a slow machine, whichever this is
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("labelproof.verbs.fit.time_steps", pace)
+    monkeypatch.setattr("labelproof.verbs.budget.time_steps", pace)
     names = [f"photos/{kind}/{number}.png" for kind in "ab" for number in range(20)]
     write_images(tmp_path, names, size=(32, 32))
-    first = command("fit", "photos", "--minutes", "0.01", "--device", "cpu", "--no-audit")
-    assert first.exit_code == 0, first.output
-    asked = json.loads((tmp_path / "photos-fit" / "fit.json").read_text())["asked"]
-    assert asked["minutes"] == 0.01
-    assert asked["epochs"] < 120
-    assert "would train cnn8 for 120 epochs" in first.output
-    # The clock says something else by now; the choice is the folder's.
-    monkeypatch.setattr("labelproof.verbs.fit.time_steps", lambda *_: Pace(0.0, 0.0))
-    again = command("fit", "photos", "--minutes", "0.01", "--device", "cpu", "--no-audit")
-    assert "Finished before" in again.output, again.output
-    refused = command("fit", "photos", "--minutes", "5", "--device", "cpu", "--no-audit")
-    assert "minutes 0.01" in str(refused.exception)
+    for verb, epochs, notes in (("fit", 120, "fit.json"), ("audit", 60, "settings.json")):
+        short = (verb, "photos", "--device", "cpu", *(["--no-audit"] if verb == "fit" else []))
+        monkeypatch.setattr("labelproof.verbs.budget.time_steps", pace)
+        first = command(*short, "--minutes", "0.01")
+        assert first.exit_code == 0, first.output
+        asked = json.loads((tmp_path / f"photos-{verb}" / notes).read_text())["asked"]
+        assert asked["minutes"] == 0.01
+        assert asked["epochs"] < epochs
+        assert f"would train cnn8 for {epochs} epochs" in first.output
+        # The clock says something else by now; the choice is the folder's.
+        monkeypatch.setattr("labelproof.verbs.budget.time_steps", lambda *_: Pace(0.0, 0.0))
+        again = command(*short, "--minutes", "0.01")
+        assert "Finished before" in again.output, again.output
+        assert "minutes 0.01" in str(command(*short, "--minutes", "5").exception)
 
 
 def test_code_that_a_folder_names_is_not_chosen(tmp_path: Path) -> None:
@@ -87,8 +89,10 @@ def test_code_that_a_folder_names_is_not_chosen(tmp_path: Path) -> None:
 def test_where_no_time_is_chosen_for_it_is_refused() -> None:
     cases: list[dict[str, Any]] = [{"epochs": 3}, {"minutes": 0.0}, {"minutes": -1}]
     for settings in cases:
-        with pytest.raises(ValueError, match="minutes"):
-            labelproof.fit(load_digits(), **{"minutes": 1, "device": "cpu"} | settings)
+        for verb in (labelproof.fit, labelproof.audit):
+            with pytest.raises(ValueError, match="minutes"):
+                verb(load_digits(), **{"minutes": 1, "device": "cpu"} | settings)
     rows = np.random.default_rng(0).normal(size=(60, 3))
-    with pytest.raises(ValueError, match="minutes"):
-        labelproof.fit((rows, np.arange(60) % 2), minutes=1)
+    for verb in (labelproof.fit, labelproof.audit):
+        with pytest.raises(ValueError, match="minutes"):
+            verb((rows, np.arange(60) % 2), minutes=1)

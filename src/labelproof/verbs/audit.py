@@ -25,7 +25,7 @@ from labelproof.audit.predictions import (
 from labelproof.audit.samples import Samples
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import OnError
-from labelproof.fitting.attempts import Attempts, resume_attempts
+from labelproof.fitting.attempts import Attempts, read_attempts, resume_attempts
 from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.models.blend import BLEND
 from labelproof.models.text import is_factory
@@ -35,7 +35,7 @@ from labelproof.training import Configuration, StopRequest
 from labelproof.training.files import remove_folder
 from labelproof.training.provenance import MODEL
 from labelproof.training.run_folder import owning
-from labelproof.verbs.budget import time_steps
+from labelproof.verbs.budget import fit_into, time_limit, time_steps
 from labelproof.verbs.inputs import (
     AUDIT_FILES,
     LabelledData,
@@ -80,6 +80,7 @@ def audit(
     loss: str | None = None,
     network: str | None = None,
     epochs: int | None = None,
+    minutes: float | None = None,
     noise: str | None = None,
     seed: int | None = None,
     device: str = "auto",
@@ -119,6 +120,8 @@ def audit(
         loss: What the networks minimise, by default `gce`, adapted to the class sizes.
         network: See `fit`.
         epochs: See `fit`.
+        minutes: Approximate time limit for images on a CPU: smaller networks or fewer epochs, by
+            the speed of the first steps. The folder keeps the choice. Not with --epochs.
         noise: See `fit`.
         seed: See `fit`.
         device: See `fit`.
@@ -177,6 +180,7 @@ class AuditPlan:
         probabilities: PredictionSource | None = None,
         labels: Any = None,
         output: str | os.PathLike[str] | None = None,
+        minutes: float | None = None,
         fresh: bool = False,
         **options: Any,
     ):
@@ -185,8 +189,9 @@ class AuditPlan:
         self.id = matching["id"] if probabilities is None else None
         self.request = request = Request(data, labels=file, **options)
         self.reporter, self.kept, self.fresh = request.reporter, output is not None, fresh
-        given = {**options, **matching, "folds": folds, "labels": file}
-        training = ["folds", "loss", "drop", "group", *request.settings]
+        given = {**options, **matching, "folds": folds, "labels": file, "minutes": minutes}
+        training = ["folds", "minutes", "loss", "drop", "group", *request.settings]
+        self.folder, self._keeper = choose_folder(output, "audit")
         labelled = ("label", "labels", "annotators")
         if isinstance(data, Run) or (is_path(data) and (Path(str(data)) / MODEL).exists()):
             network = request.settings.get("network")
@@ -211,16 +216,17 @@ class AuditPlan:
                 sample_ids(
                     request.dataset, request.place, self.id
                 )  # an error comes before training
-            self._choose(folds)
-        self.folder, self._keeper = choose_folder(output, "audit")
+            self._choose(folds, minutes)
         refuse_foreign(self.folder, AUDIT_FILES)
         if self.find is not None and not fresh and (self.folder / SETTINGS).exists():
             # Its training may have taken hours.
             raise ValueError(f"{self.folder} holds an audit that was trained; {_INSTEAD}")
 
-    def _choose(self, folds: int | None) -> None:
+    def _choose(self, folds: int | None, minutes: float | None) -> None:
         """Choose what to train: classifiers for a table, or networks."""
-        request, dataset = self.request, self.request.dataset
+        request, dataset, time = self.request, self.request.dataset, ""
+        self.folds = _choose_folds(folds, dataset.train)
+        self.minutes = time_limit(request, minutes, None)
         settings, loss = request.settings, request.loss
         requested = {**settings, "loss": loss, "folds": folds}
         configuration = blend_configuration(dataset, request.called, requested, human=request.human)
@@ -231,15 +237,25 @@ class AuditPlan:
                 settings = {**settings, "epochs": max(choose_recipe(dataset).epochs // 2, 20)}
             loss = loss or audit_loss(look_at(dataset), dataset.train.labels)
             configuration = request.recipe(loss=loss, **settings)
-        self.configuration, self.folds = configuration, _choose_folds(folds, dataset.train)
-        self.reporter.say(describe_start(dataset, configuration, folds=self.folds))
+            if self.minutes is not None:
+                configuration, time = fit_into(
+                    self.minutes,
+                    request,
+                    configuration,
+                    lambda more: request.recipe(loss=loss, **settings | more),
+                    examples=len(dataset.train) * (self.folds - 1),
+                    kept=None if self.fresh else read_attempts(self.folder, SETTINGS),
+                )
+        self.configuration = configuration
+        start = describe_start(dataset, configuration, folds=self.folds)
+        self.reporter.say(f"{start}\n{time}".rstrip())
 
     def preview(self) -> None:
         """Print the plan and the estimated time; nothing is written."""
         if self.find is None:
             if not self.fresh:
                 self._resume()
-            if self.configuration.network != BLEND:
+            if self.configuration.network != BLEND and self.minutes is None:
                 self.reporter.say(f"Time: {self._forecast()}")
         self.reporter.say(f"Folder: {self.folder}\nA dry run; nothing was written.")
 
@@ -268,7 +284,7 @@ class AuditPlan:
     def _resume(self) -> Attempts:
         """The notes on this audit in the folder; another audit is refused."""
         folder, loss = self.folder, self.configuration.loss
-        asked = self.request.asked(self.configuration, folds=self.folds)
+        asked = self.request.asked(self.configuration, folds=self.folds, minutes=self.minutes)
         attempts = resume_attempts(folder, asked, loss, name=SETTINGS, kind="an audit")
         if (folder / AUDIT).exists() and not (folder / SETTINGS).exists():
             raise ValueError(f"{folder} holds an audit that nothing was trained for; {_INSTEAD}")
@@ -280,7 +296,8 @@ class AuditPlan:
         if pace is None:
             return "not known; the first epochs will tell"
         seen = len(self.request.dataset.train) * (self.folds - 1) * self.configuration.epochs
-        return f"{roughly(pace.seconds(seen))} on cpu, by its first steps"
+        hint = "; --minutes sets a limit" * (self.request.settings.get("epochs") is None)
+        return f"{roughly(pace.seconds(seen))} on cpu, by its first steps{hint}"
 
     def _cross_validate(self) -> Audit:
         """Train what is not finished, and write the audit to the folder."""

@@ -12,6 +12,8 @@ import numpy as np
 
 from labelproof.data.labels_file import select_samples
 from labelproof.data.notices import count
+from labelproof.fitting.attempts import Attempts
+from labelproof.ranges import within
 from labelproof.training import Configuration, Job, choose_examples, train_runs
 from labelproof.verbs.inputs import Request
 from labelproof.verbs.summaries import roughly
@@ -141,4 +143,52 @@ def choose_within(
     return chosen, (
         f"{line}; --minutes {needed} would train {recipe.network} for "
         f"{count(recipe.epochs, 'epoch')}"
+    )
+
+
+def time_limit(
+    request: Request, requested: float | None, default: float | None, *, frozen: bool = False
+) -> float | None:
+    """The time limit for images on a CPU, in minutes; `None` where there is no limit."""
+    limited = (
+        not request.dataset.tabular
+        and request.slow
+        and request.execution.world_size == 1
+        and request.settings.get("epochs") is None
+        and not frozen
+    )
+    if requested is None:
+        return default if limited else None
+    if not limited:
+        raise ValueError("minutes: expected for images on one CPU, without epochs")
+    return within("minutes", requested, 0, open_low=True)
+
+
+def fit_into(
+    minutes: float,
+    request: Request,
+    recipe: Configuration,
+    remake: Callable[[dict[str, Any]], Configuration],
+    *,
+    examples: float,
+    kept: Attempts | None,
+) -> tuple[Configuration, str]:
+    """As `choose_within`, by the first steps on the data; an earlier choice is `kept`.
+
+    Only networks that could be chosen now are kept: a file must not name code to run.
+    """
+    names = ("network", "augmentation")
+    if kept is not None and kept.asked.get("minutes") == minutes:
+        ours = [{name: getattr(recipe, name) for name in names}, *smaller(recipe)]
+        choice = {name: kept.asked.get(name) for name in names}
+        epochs = kept.asked.get("epochs")
+        if choice in ours and isinstance(epochs, int):
+            return remake({**choice, "epochs": epochs}), ""
+    return choose_within(
+        minutes,
+        recipe,
+        remake,
+        fixed=any(request.settings.get(name) for name in names),
+        examples=examples,
+        pace=lambda chosen: time_steps(request, chosen),
     )

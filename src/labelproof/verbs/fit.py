@@ -16,7 +16,6 @@ from labelproof.fitting.frozen import frozen_settings, train_frozen
 from labelproof.fitting.recipe import check_feasible
 from labelproof.models.blend import BLEND
 from labelproof.models.pretrained import is_pretrained
-from labelproof.ranges import within
 from labelproof.tabular.run import blend_configuration, train_blend
 from labelproof.training import Configuration, Job, RunRecord, StopRequest, choose_examples
 from labelproof.training.provenance import MODEL
@@ -24,7 +23,7 @@ from labelproof.training.record import RECORD
 from labelproof.training.run_folder import SEARCH, RunFolder, owning, refuse_file
 from labelproof.tuning.space import DEFAULT_TRIALS
 from labelproof.verbs.audit import write_page
-from labelproof.verbs.budget import MINUTES, choose_within, smaller, time_steps
+from labelproof.verbs.budget import MINUTES, fit_into, time_limit
 from labelproof.verbs.inputs import (
     RUN_FILES,
     LabelledData,
@@ -74,7 +73,7 @@ class FitPlan:
         self.configuration = blend or self._recipe({})
         if blend is None:
             check_feasible(self.dataset, self.configuration)
-        self.minutes, time = self._choose_minutes(minutes), ""
+        self.minutes, time = time_limit(request, minutes, MINUTES, frozen=self.frozen), ""
         if self.minutes is not None:
             time = self._fit_into(self.minutes)
         start = describe_start(self.dataset, self.configuration, auto=self.auto)
@@ -126,37 +125,18 @@ class FitPlan:
             decided["loss"] = self.request.loss
         return self.request.recipe(**{"validation": 0.1} | decided | more)
 
-    def _choose_minutes(self, requested: float | None) -> float | None:
-        """The time limit for images on a CPU; `None` where there is no limit."""
-        limited = (
-            not self.dataset.tabular
-            and self.request.slow
-            and self.request.execution.world_size == 1
-            and self.request.settings.get("epochs") is None
-            and not self.frozen
-        )
-        if requested is None:
-            return MINUTES if limited else None
-        if not limited:
-            raise ValueError("minutes: expected for images on one CPU, without epochs")
-        return within("minutes", requested, 0, open_low=True)
-
     def _fit_into(self, minutes: float) -> str:
         """Choose a recipe for the time limit, or the one kept in the folder; a line about it."""
         dataset, recipe = self.dataset, self.configuration
-        kept = None if self.fresh else _kept_choice(self.folder, minutes, recipe)
-        if kept is not None:
-            self.configuration = self._recipe(kept)
-            return ""
         size, held = len(dataset.train), recipe.validation * len(dataset.train)
         others = held + len(dataset.splits.get("test", ()))
-        self.configuration, time = choose_within(
+        self.configuration, time = fit_into(
             minutes,
+            self.request,
             recipe,
             self._recipe,
-            fixed=any(self.request.settings.get(each) for each in ("network", "augmentation")),
             examples=size - held + others / 3,  # predicting costs a third of training
-            pace=lambda chosen: time_steps(self.request, chosen),
+            kept=None if self.fresh else read_attempts(self.folder),
         )
         return time
 
@@ -350,20 +330,6 @@ def fit(
     plan = FitPlan(**arguments, **settings)
     plan.run()
     return plan.load()
-
-
-def _kept_choice(folder: Path, minutes: float, recipe: Configuration) -> dict[str, Any] | None:
-    """The recipe that was chosen for this time limit when the run in the folder was started.
-
-    Only networks that could be chosen now are taken: a file must not name code to run.
-    """
-    attempts, names = read_attempts(folder), ("network", "augmentation")
-    if attempts is None or attempts.asked.get("minutes") != minutes:
-        return None
-    ours = [{name: getattr(recipe, name) for name in names}, *smaller(recipe)]
-    kept = {name: attempts.asked.get(name) for name in names}
-    epochs = attempts.asked.get("epochs")
-    return {**kept, "epochs": epochs} if kept in ours and isinstance(epochs, int) else None
 
 
 def _kept_audit(folder: Path) -> Audit | None:
