@@ -193,7 +193,7 @@ class Focal(PointwiseLoss):
 
 
 class PartiallyHuberizedCrossEntropy(PointwiseLoss):
-    r"""Partially Huberised cross entropy: $-\log u_y$, linear where $u_y \le 1/\tau$.
+    r"""Partially Huberised cross entropy: $-\log u_y$, linear where $u_y < 1/\tau$.
 
     Args:
         tau: Bound $\tau > 1$ on the slope; larger is closer to cross entropy.

@@ -82,6 +82,16 @@ def parse_loss(
     return loss
 
 
+_METHODS = {
+    "apl": "nce+mae",
+    "anl": "5*nce+5*negce",
+    "jal": "nce+amse(a=30)",
+    "nlnl": "nl",
+    "elr": "ce and --algorithm elr",
+    "l1": "--l1 5e-5 instead",
+}
+"""How methods of the tables, such as JAL-CE, are written."""
+
 _DEEPEST = 50
 """More nested parentheses than any real loss has."""
 
@@ -171,6 +181,8 @@ class _Parser(Parser):
         plain = name.lower().replace("_", "").removesuffix("loss")
         if plain in spelled:
             near = f"; did you mean {spelled[plain]!r}?"
+        elif plain in _METHODS:
+            near = f"; where no preset has it, write {_METHODS[plain]}"
         else:
             near = suggest(name.lower(), known, cutoff=0.5)
             near = near or "; one from a file of your own is known by --loss-file"
