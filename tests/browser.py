@@ -57,8 +57,7 @@ def open_page(
         met: list[str] = []
         page.on("pageerror", lambda error: met.append(f"not caught: {error}"))
         page.on(
-            "console",
-            lambda message: met.append(message.text) if message.type == "error" else None,
+            "console", lambda message: met.append(message.text) if message.type == "error" else None
         )
         if file is not None:
             page.goto(file.as_uri())

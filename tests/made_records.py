@@ -45,10 +45,7 @@ def made_record(
 
 
 def fill_table(
-    store: RecordStore,
-    table: str,
-    dataset: str,
-    cells: Mapping[tuple[str, str], Sequence[float]],
+    store: RecordStore, table: str, dataset: str, cells: Mapping[tuple[str, str], Sequence[float]]
 ) -> None:
     """Keep a record for each accuracy of each cell, with seeds from 1 on."""
     for (method, column), accuracies in cells.items():

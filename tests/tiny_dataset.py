@@ -13,13 +13,7 @@ import numpy as np
 from cifar_files import cifar10_records
 
 from labelproof.data.cifar import CIFAR10_LAYOUTS
-from labelproof.data.published import (
-    DATASETS,
-    IdxLayout,
-    KnownDataset,
-    PublishedFile,
-    idx_bytes,
-)
+from labelproof.data.published import DATASETS, IdxLayout, KnownDataset, PublishedFile, idx_bytes
 
 SIZES = {"train": 6, "test": 4}
 

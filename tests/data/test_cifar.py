@@ -8,13 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cifar_files import (
-    cifar10_records,
-    cifar100_records,
-    python2_batch,
-    write_binary,
-    write_python,
-)
+from cifar_files import cifar10_records, cifar100_records, python2_batch, write_binary, write_python
 from numpy.typing import NDArray
 
 from labelproof.data import UnsafePickleError, load_coarse_labels, load_dataset

@@ -30,8 +30,7 @@ from labelproof.training.metrics import DivergedError
 from labelproof.training.run_folder import FolderInUseError, owning
 
 needs_ray = pytest.mark.skipif(
-    importlib.util.find_spec("ray") is None,
-    reason="needs Ray: pip install 'labelproof[cluster]'",
+    importlib.util.find_spec("ray") is None, reason="needs Ray: pip install 'labelproof[cluster]'"
 )
 LONG = 40
 """Epochs of a run that is still under way when its first epoch is heard of."""

@@ -8,11 +8,7 @@ from made_records import committed, made_record
 from trained import refusal, succeed
 
 from labelproof.experiments import figures
-from labelproof.experiments.figures import (
-    Embedding,
-    read_embeddings,
-    write_embeddings,
-)
+from labelproof.experiments.figures import Embedding, read_embeddings, write_embeddings
 from labelproof.experiments.grids import GRIDS, choose_rows, plan
 from labelproof.experiments.records import RecordStore
 

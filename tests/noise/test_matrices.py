@@ -272,9 +272,7 @@ def test_samples_differ_in_their_flip_rates_by_the_deviation() -> None:
     assert result.matrix.diagonal().std() == pytest.approx(0.1, rel=0.1)
 
 
-def test_instances_follow_the_seed_in_blocks_of_any_size(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_instances_follow_the_seed_in_blocks_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     features, labels = blobs(3000)
     first = corrupt_by_instance(features, labels, 0.3, num_classes=5, seed=1)
     other = corrupt_by_instance(features, labels, 0.3, num_classes=5, seed=2)

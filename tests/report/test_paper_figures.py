@@ -11,13 +11,7 @@ from labelproof.experiments.figures import Embedding
 from labelproof.experiments.grids import plan
 from labelproof.experiments.records import RecordStore
 from labelproof.losses import format_loss, parse_loss
-from labelproof.report.figures import (
-    FIGURES,
-    SUFFIXES,
-    draw_embeddings,
-    draw_figure,
-    save_figure,
-)
+from labelproof.report.figures import FIGURES, SUFFIXES, draw_embeddings, draw_figure, save_figure
 from labelproof.report.tables import loss_labels
 
 

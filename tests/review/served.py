@@ -39,10 +39,7 @@ def served(audit: Audit, folder: Path) -> Iterator[Served]:
     from labelproof.review.serving import _listen, make_server
 
     folder.mkdir(parents=True, exist_ok=True)
-    with (
-        Decisions(folder / REVIEW) as decisions,
-        contextlib.closing(_listen(0)) as listener,
-    ):
+    with Decisions(folder / REVIEW) as decisions, contextlib.closing(_listen(0)) as listener:
         server = make_server(audit, open_samples(audit), decisions, TOKEN)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

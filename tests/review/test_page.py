@@ -420,10 +420,7 @@ def test_a_kill_loses_nothing_and_doubles_nothing(browser: Browser, tmp_path: Pa
     half = MANY // 2
 
     # The page is to notice that its server is gone, which Chromium writes into its console.
-    with (
-        Program(tmp_path / "audit") as program,
-        open_page(browser, errors=False, **SMALL) as page,
-    ):
+    with Program(tmp_path / "audit") as program, open_page(browser, errors=False, **SMALL) as page:
         page.goto(program.address())
         decide_all(page, places[:half], keys[:half])
         page.evaluate(SEEN, str(places[half]))

@@ -8,9 +8,7 @@ from labelproof.training import StopRequest, choose_device, choose_execution
 from labelproof.training.execution import TYPES, autocast
 
 
-def test_the_fastest_device_is_taken_or_the_one_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_fastest_device_is_taken_or_the_one_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
     assert choose_device() == torch.device("cuda", 1)

@@ -17,12 +17,7 @@ from torch.testing import assert_close
 
 from labelproof.models import make_network
 from labelproof.training import kernels
-from labelproof.training.kernels import (
-    FusibleMaxPool2d,
-    FusibleReLU,
-    fusing_options,
-    make_fusible,
-)
+from labelproof.training.kernels import FusibleMaxPool2d, FusibleReLU, fusing_options, make_fusible
 
 
 @pytest.fixture(autouse=True)

@@ -5,15 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_runs import (
-    StopAfter,
-    kinds,
-    outcome,
-    small,
-    small_digits,
-    train,
-    weights_of,
-)
+from small_runs import StopAfter, kinds, outcome, small, small_digits, train, weights_of
 from torch import Tensor, nn
 
 from labelproof.models.text import make_network
