@@ -8,6 +8,12 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
+import pytest
+from tiny_dataset import tiny_files, tiny_idx
+
+from labelproof.data.published import DATASETS
 
 
 @dataclass
@@ -82,3 +88,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Quiet, so that a test's output is its own."""
+
+
+@pytest.fixture(name="server")
+def tiny_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
+    """Serves the files of a dataset that is known as `tiny`."""
+    for name in ("LABELPROOF_MIRROR", "LABELPROOF_DATA", "http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    # What is tried again is not waited for.
+    monkeypatch.setattr("pooch.core.time", SimpleNamespace(sleep=lambda _: None))
+    files = {f"/pub/{name}": data for name, data in tiny_files().items()}
+    with FileServer(files).running() as running:
+        monkeypatch.setitem(DATASETS, "tiny", tiny_idx(running.address))
+        yield running

@@ -1,31 +1,15 @@
 import gzip
-from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from file_server import FileServer
+from file_server import FileServer, tiny_server  # noqa: F401
 from made_images import write_images
-from tiny_dataset import tiny_files, tiny_idx
 from typer.testing import CliRunner, Result
 
 from labelproof.cli.data import app
 from labelproof.data import DownloadError
-from labelproof.data.published import DATASETS
 
 WIDE = {"COLUMNS": "250", "TERM": "dumb"}
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
-    for name in ("LABELPROOF_MIRROR", "LABELPROOF_DATA", "http_proxy", "HTTP_PROXY", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    # What is tried again is not waited for.
-    monkeypatch.setattr("pooch.core.time", SimpleNamespace(sleep=lambda _: None))
-    files = {f"/pub/{name}": data for name, data in tiny_files().items()}
-    with FileServer(files).running() as running:
-        monkeypatch.setitem(DATASETS, "tiny", tiny_idx(running.address))
-        yield running
 
 
 def invoke(*arguments: str | Path, code: int = 0, **environment: str) -> Result:
