@@ -12,8 +12,6 @@ from labelproof.data import Dataset, Split, load_digits
 from labelproof.data.images import ImageFiles
 from labelproof.training import Configuration, Examples, Job, choose_examples, provenance
 
-NAMES = [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(4)]
-
 
 def of_files(*names: str) -> str:
     files = ImageFiles(list(names))
