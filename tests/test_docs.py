@@ -6,7 +6,7 @@ is its output. A block under `<!-- not run: why -->` is only compiled.
 
 import contextlib
 import doctest
-import importlib.util
+import importlib
 import io
 import logging
 import os
@@ -15,17 +15,16 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 from mkdocs.config import load_config
+from scripts import ROOT, load_script
 
 import labelproof
 from labelproof.losses import LOSSES
 
-ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [
     *sorted(DOCS.rglob("*.md")),
@@ -123,13 +122,6 @@ def line_of(error: Exception, page: Path) -> int | None:
     return line
 
 
-def load_script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture
 def quiet_randomness() -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
@@ -221,7 +213,7 @@ def test_the_package_exports_nothing_beside_its_documented_modules() -> None:
 
 def test_the_docs_scripts_examples_are_true() -> None:
     for name in ("hooks", "docstrings"):
-        result = doctest.testmod(load_script(name))
+        result = doctest.testmod(load_script("docs", name))
         assert result.attempted > 0
         assert result.failed == 0
 
@@ -229,13 +221,13 @@ def test_the_docs_scripts_examples_are_true() -> None:
 def test_a_formula_that_cannot_be_read_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     source = r'<div class="arithmatex">\[ a &lt; \nonsense \]</div>'
     with caplog.at_level(logging.WARNING):
-        rendered = load_script("hooks").render_math(source, place="page.md")
+        rendered = load_script("docs", "hooks").render_math(source, place="page.md")
     assert rendered == source
     assert r"page.md: cannot read the formula a < \nonsense" in caplog.text
 
 
 def test_pictures_are_drawn_when_missing_or_older_than_their_source(tmp_path: Path) -> None:
-    hooks = load_script("hooks")
+    hooks = load_script("docs", "hooks")
     scripts, folder = tmp_path / "figures", tmp_path / "generated"
     scripts.mkdir()
     script = scripts / "one.py"
@@ -251,4 +243,4 @@ def test_pictures_are_drawn_when_missing_or_older_than_their_source(tmp_path: Pa
     assert picture.read_text() == "<svg/>"
     (tmp_path / "two.py").write_text("def draw(folder):\n    pass\n")
     with pytest.raises(FileNotFoundError, match=r"did not write two\.svg"):
-        load_script("hooks").draw_figures(tmp_path, tmp_path / "generated")
+        load_script("docs", "hooks").draw_figures(tmp_path, tmp_path / "generated")

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripts import load_script
 from small_runs import SMALL, small_digits
-from test_benchmarks import load
 
 from labelproof.data import Split
 from labelproof.experiments.records import RecordStore
 from labelproof.training import Configuration, choose_examples
 
-search = load("sparse_weights_search")
+search = load_script("benchmarks", "sparse_weights_search")
 ENTRIES: list[dict[str, Any]] = [
     {"data": "digits", **SMALL, "epochs": 2, "l1": l1, "network": "mlp(hidden=16,depth=1)"}
     for l1 in (1e-4, 1e-3)

@@ -1,34 +1,21 @@
 """The pages of results hold no result, but places for them that the docs build fills."""
 
 import doctest
-import importlib.util
 import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from made_records import REPOSITORY, committed, fill_table, made_record
+from scripts import load_script
 
 from labelproof.experiments.presets import paper_configuration
 from labelproof.experiments.records import RecordStore
 
-DOCS = REPOSITORY / "docs"
-PAGES = sorted((DOCS / "reproduction").glob("*.md"))
+PAGES = sorted((REPOSITORY / "docs" / "reproduction").glob("*.md"))
 PLACE = re.compile(r"\{\{.*?\}\}")
-
-
-def load(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-results = load("results")
+results = load_script("docs", "results")
 
 
 def test_no_result_is_typed_by_hand() -> None:
@@ -50,7 +37,7 @@ def test_every_place_is_filled_whatever_there_is(page: Path) -> None:
 
 
 def test_the_hook_fills_these_pages_and_no_others() -> None:
-    hooks = load("hooks")
+    hooks = load_script("docs", "hooks")
     text = "{{ paper symmetric mnist CE 0.8 }}"
     for place, expected in (("reproduction/index.md", "22.66 ± 0.61"), ("guide/noise.md", text)):
         page = SimpleNamespace(file=SimpleNamespace(src_uri=place))
