@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from damage import READERS, attack_all, ending, stored
+from damage import READERS, attack_all, ending, read_human, stored
 
 from labelproof.cli.options import split_names
 from labelproof.data import load_dataset, read_idx
 from labelproof.models.text import make_network
-from labelproof.noise import human_labels
 from labelproof.npz import read_npz
 from labelproof.training.provenance import read_description
 
@@ -68,14 +67,10 @@ def write_rows(path: Path) -> None:
         stream.write(packer.flush())
 
 
-def worse(path: Path) -> object:
-    return human_labels(path, "worse")
-
-
 NAMES = "id_1_" * 50_000
 BOMBS: list[tuple[str, str | bytes | Callable[[Path], object], Callable[[Path], object]]] = [
     ("zeros.npz", zeros("images.npy", "labels.npy"), load_dataset),
-    ("human.npz", zeros("clean_label.npy", "worse_label.npy"), worse),
+    ("human.npz", zeros("clean_label.npy", "worse_label.npy"), read_human),
     ("predictions.npz", zeros("held.npy"), lambda path: read_npz(path, ["held"])),
     ("zeros.xlsx", zeros("xl/workbook.xml", "xl/worksheets/sheet1.xml"), load_dataset),
     ("images.npy", claim_pixels, load_dataset),
@@ -83,7 +78,11 @@ BOMBS: list[tuple[str, str | bytes | Callable[[Path], object], Callable[[Path], 
     ("nameless.csv", "label,x" + "," * 4_000 + "\na,1" + "," * 4_000 + "\n", load_dataset),
     ("wide.csv", "label,x\n" + "1," * 5000 + "2\n", load_dataset),
     ("idx", b"\0\0\x08\xff" + bytes([0, 0, 0, 1]) * 255 + b"\1", read_idx),
-    ("classes.npz", lambda path: np.savez(path, clean_label=[0, 1], worse_label=[0, 10**9]), worse),
+    (
+        "classes.npz",
+        lambda path: np.savez(path, clean_label=[0, 1], worse_label=[0, 10**9]),
+        read_human,
+    ),
     ("model.json", '{"a":' * 100_000, lambda path: read_description(path.parent)),
     ("deep.jsonl", '{"label":"a","x":' + "[" * 100_000 + "]" * 100_000 + "}\n", load_dataset),
     ("long.jsonl", f'{{"label":"a","x":{"9" * 1_000_000}}}\n{{"label":"b","x":1}}\n', load_dataset),
