@@ -49,28 +49,23 @@ def test_files_of_several_sizes_and_large_ones_are_cut(tmp_path: Path) -> None:
     ]
     for number, sizes in enumerate(cases):
         folder = write_folder(tmp_path / str(number), sizes)
-        assert (
-            recipes.network_for(recipes.look_at(load_folder(folder)))["augmentation"]
-            == "resized-crop:48,flip"
-        )
+        found = recipes.network_for(recipes.look_at(load_folder(folder)))
+        assert found["augmentation"] == "resized-crop:48,flip"
 
 
 def test_what_is_given_is_taken_and_the_rest_is_chosen() -> None:
     recipe = recipes.choose_recipe(
         load_digits(), data="my digits", epochs=7, loss="gce(q=0.5)", network=None, seed=3
     )
-    assert (recipe.data, recipe.epochs, recipe.loss, recipe.seed) == (
-        *("my digits", 7, "gce(q=0.5)", 3),
-    )
-    assert recipe.network == "cnn4(width=12)"
+    assert (recipe.data, recipe.epochs, recipe.seed) == ("my digits", 7, 3)
+    assert (recipe.loss, recipe.network) == ("gce(q=0.5)", "cnn4(width=12)")
     assert recipe.validation == 0.1
     penalised = recipes.choose_recipe(load_digits(), l1=1e-4)
     assert (penalised.l1, penalised.weight_decay) == (1e-4, 0.0)
 
 
-ROWS = recipes.Inputs("rows", (30,), 500, 3)
 KINDS = {
-    "rows": ROWS,
+    "rows": recipes.Inputs("rows", (30,), 500, 3),
     "grey": recipes.Inputs("images", (1, 28, 28), 60_000, 10),
     "colour": recipes.Inputs("images", (3, 32, 32), 50_000, 10),
     "many": recipes.Inputs("images", (3, 32, 32), 50_000, 100),
@@ -85,9 +80,8 @@ def test_the_penalty_grows_alike_over_any_number_of_epochs() -> None:
         first, last = loss.weight_schedule(0), loss.weight_schedule(epochs)
         assert first < 1 / loss.p
         assert last / first == pytest.approx(sparse.growth, rel=0.01)
-    assert recipes.complete_loss("ce + SR()", epochs=5) == recipes.complete_loss(
-        "ce + sr", epochs=5
-    )
+    one, other = (recipes.complete_loss(text, epochs=5) for text in ("ce + SR()", "ce + sr"))
+    assert one == other
 
 
 def test_hard_images_get_a_penalty_only_with_time_to_learn_first() -> None:
