@@ -128,16 +128,13 @@ def test_the_numbers_are_those_that_were_read_from_the_paper() -> None:
             assert found == read[name][NAMES[dataset]]
 
 
-TABLES = [(name, dataset) for name, grid in GRIDS.items() for dataset in grid.datasets]
-
-
 def only(table: str, dataset: str, method: str, column: str) -> Configuration:
     (run,) = plan(table, dataset, methods=[method], columns=[column])
     return run.configuration
 
 
 def test_every_cell_is_planned_once_with_the_papers_rows_and_columns() -> None:
-    for table, dataset in TABLES:
+    for table, dataset in ((name, each) for name, grid in GRIDS.items() for each in grid.datasets):
         runs = plan(table, dataset)
         grid = GRIDS[table]
         assert len(runs) == len(choose_rows(table, dataset)) * len(grid.columns_of(dataset))
@@ -147,11 +144,11 @@ def test_every_cell_is_planned_once_with_the_papers_rows_and_columns() -> None:
         assert {run.configuration.precision for run in runs} == {"auto"}
 
         known = published(table, dataset)
-        if GRIDS[table].later:
+        if grid.later:
             assert set(choose_rows(table, dataset)) & set(known)
         elif known:
             assert list(choose_rows(table, dataset)) == list(known)
-            assert {tuple(cells) for cells in known.values()} == {GRIDS[table].columns}
+            assert {tuple(cells) for cells in known.values()} == {grid.columns}
         else:
             assert table.startswith("sweep-")
 
@@ -176,6 +173,8 @@ def test_the_later_tables_train_in_the_papers_setting_and_in_the_publishers() ->
 
 
 # The settings of the paper's experiments, as its supplement and its code give them.
+SETTLED = ("network", "epochs", "batch_size", "learning_rate", "weight_decay", "augmentation")
+SETTLED += ("schedule", "nesterov", "optimizer", "momentum", "clip_norm")
 TRAINING = {
     "mnist": ("cnn4", 50, 128, 0.01, 1e-3, "none", "cosine", False),
     "cifar10": ("cnn8", 120, 128, 0.01, 1e-4, "crop:4,flip", "cosine", False),
@@ -194,15 +193,11 @@ def test_training_is_the_papers() -> None:
         for run in plan("webvision" if dataset == "webvision" else "symmetric", dataset)
     ]
     for run in runs:
-        values, dataset = run.configuration, run.cell.dataset
-        network, epochs, batch, rate, decay, augmentation, schedule, nesterov = TRAINING[dataset]
-        if run.cell.method == "NLNL" and dataset == "mnist":
+        *expected, schedule, nesterov = TRAINING[run.cell.dataset]
+        if run.cell.method == "NLNL" and run.cell.dataset == "mnist":
             schedule, nesterov = "cosine:0.001", True
-        assert (values.network, values.epochs) == (network, epochs)
-        assert (values.batch_size, values.learning_rate) == (batch, rate)
-        assert (values.weight_decay, values.augmentation) == (decay, augmentation)
-        assert (values.schedule, values.nesterov) == (schedule, nesterov)
-        assert (values.optimizer, values.momentum, values.clip_norm) == ("sgd", 0.9, 5)
+        found = [getattr(run.configuration, name) for name in SETTLED]
+        assert found == [*expected, schedule, nesterov, "sgd", 0.9, 5]
 
 
 def test_tables_that_share_cells_share_their_runs() -> None:
@@ -212,11 +207,8 @@ def test_tables_that_share_cells_share_their_runs() -> None:
             assert only("comparison", dataset, method, "sym-0.6") == shared
     runs = list(plan_all("cifar10", seeds=[1, 2]))
     assert len({run.configuration for run in runs}) == len(runs)
-    each = sum(
-        len(plan(name, "cifar10"))
-        for name, grid in GRIDS.items()
-        if "cifar10" in grid.datasets and not grid.later
-    )
+    tables = [name for name, grid in PAPER.items() if "cifar10" in grid.datasets]
+    each = sum(len(plan(name, "cifar10")) for name in tables)
     # CE and CE+SR of the comparison are in the tables of noise, and two sweeps meet in one point.
     assert len(runs) == 2 * (each - 9)
 

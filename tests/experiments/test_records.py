@@ -139,15 +139,6 @@ def test_every_committed_record_is_a_cell_and_its_file_is_named_after_it() -> No
 CELL = Cell("symmetric", "mnist", "CE", "0.8")
 
 
-def column_of(*means: float | None) -> tables.ResultTable:
-    names = [f"m{number}" for number in range(len(means))]
-    entries = {
-        (name, "0.8"): tables.Entry(CELL, {} if value is None else {1: value}, None)
-        for name, value in zip(names, means, strict=True)
-    }
-    return tables.ResultTable("symmetric", "mnist", names, ["0.8"], entries)
-
-
 def test_the_committed_records_fill_the_table_of_mnist() -> None:
     table = tables.make_table(committed(), "symmetric", "mnist")
     assert table.methods == list(published("symmetric", "mnist"))
@@ -217,7 +208,13 @@ def test_the_best_three_are_marked_but_never_all() -> None:
         (7, 7, 7): "",
         (1, 9.001, 9.002, 9.003, 9.004): "1234",  # what looks equal is equal
     }.items():
-        assert column_of(*means).best("0.8") == {f"m{number}" for number in best}
+        entries = {
+            (str(number), "0.8"): tables.Entry(CELL, {} if mean is None else {1: mean}, None)
+            for number, mean in enumerate(means)
+        }
+        names = [name for name, _ in entries]
+        table = tables.ResultTable("symmetric", "mnist", names, ["0.8"], entries)
+        assert table.best("0.8") == set(best)
 
 
 def entry(*values: float, paper: float = 50.0, std: float | None = 0.4) -> tables.Entry:
