@@ -110,6 +110,11 @@ def train(
     return list(train_runs(jobs, execution, load=load, **options))
 
 
+def names(folder: Path) -> list[str]:
+    """Of all that is in a folder."""
+    return sorted(path.name for path in folder.iterdir())
+
+
 def kinds(events: Iterable[Event]) -> list[str]:
     return [event.kind for event in events]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load, load_file, save
-from small_runs import weights_of
+from small_runs import names, weights_of
 from torch import Tensor, nn
 
 from labelproof.training import checkpoint as module
@@ -29,10 +29,6 @@ def at(epoch: int, size: int = 100) -> Checkpoint:
 def save_three(folder: Path) -> None:
     for epoch in range(3):
         save_checkpoint(folder, f"{epoch:05}", at(epoch), keep=3)
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
 
 
 def newest(folder: Path) -> int | None:

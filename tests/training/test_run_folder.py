@@ -12,17 +12,13 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from small_runs import CPU, kinds, load_small, small, train
+from small_runs import CPU, kinds, load_small, names, small, train
 
 from labelproof.npz import read_npz
 from labelproof.training import Job, run_folder, train_runs
 from labelproof.training.files import write_arrays, write_bytes, write_text
 from labelproof.training.provenance import read_description
 from labelproof.training.record import RunRecord, read_record, versions
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
 
 
 def test_a_finished_folder_has_what_its_readers_need(tmp_path: Path) -> None:

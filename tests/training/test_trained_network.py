@@ -10,7 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from small_runs import small, small_digits, train
+from small_runs import names, small, small_digits, train
 from torch import Tensor, nn
 
 from labelproof.models.text import make_network
@@ -80,7 +80,7 @@ def test_weights_of_another_network_are_refused_in_one_line(copy: Path) -> None:
 def test_only_what_a_run_wrote_is_removed(copy: Path) -> None:
     (copy / "notes.txt").touch()
     remove_run(copy)
-    assert sorted(path.name for path in copy.iterdir()) == [".lock", "notes.txt"]
+    assert names(copy) == [".lock", "notes.txt"]
     with pytest.raises(ValueError, match="nothing in it is removed"):
         remove_run(copy)
     assert (copy / "notes.txt").exists()
