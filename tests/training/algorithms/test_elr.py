@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
+from reference import softmax
 
 from labelproof import parse_loss
 from labelproof.training.algorithms import Batch, EarlyLearning
@@ -21,11 +21,6 @@ def drawn(seed: int, scale: float = 3.0) -> Batch:
     target = torch.randint(6, (16,), generator=generator)
     index = torch.randperm(40, generator=generator)[:16]
     return Batch((logits.requires_grad_(),), target, index)
-
-
-def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return raised / raised.sum(axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize(("beta", "weight"), [(0.7, 3.0), (0.0, 7.0), (1.0, 3.0)])
