@@ -45,11 +45,6 @@ def blobs(count: int = 90, **options: Any) -> tuple[NDArray[np.float64], NDArray
     return made[0], made[1]
 
 
-def flowers() -> tuple[Any, Any]:
-    iris: Any = load_iris()
-    return iris.data, iris.target
-
-
 def bytes_of(classifier: Any) -> list[bytes]:
     return [array.tobytes() for array in classifier.weights_.values()]
 
@@ -192,13 +187,13 @@ def test_a_loss_without_a_text_is_minimised_as_it_is() -> None:
 def test_a_penalty_that_is_too_strong_is_warned_of_and_weakened_when_it_was_the_default(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    features, labels = load_iris(return_X_y=True)
     written = "ce+sr(lambda0=200,normalize=false)"
     with pytest.warns(CollapseWarning, match="the same class.* a smaller lambda0"):
-        classifier = small(loss=written, epochs=40).fit(*flowers())
+        classifier = small(loss=written, epochs=40).fit(features, labels)
     assert "lambda0=200," in classifier.loss_
     too_strong = partial(complete_loss, sparse=Sparse(first=200))
     monkeypatch.setattr(estimator, "complete_loss", too_strong)
-    features, labels = flowers()
     with pytest.warns(CollapseWarning, match=r"lambda0=200,.* collapsed, so ce"):
         classifier = small(epochs=30).fit(features, labels)
     assert len(np.unique(classifier.predict(features))) > 1
@@ -240,15 +235,10 @@ def test_a_table_may_have_categories_and_gaps_and_is_as_the_array_of_its_numbers
     assert bytes_of(classifier) == bytes_of(small().fit(features, labels))
 
 
-def pictures(count: int = 40) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    labels = np.arange(count) % 2
-    images = np.random.default_rng(0).integers(0, 100, (count, 8, 8, 3))
-    images[labels == 1, :, :4] += 100
-    return images.astype(np.uint8), labels
-
-
 def test_images_are_taken_as_bytes_or_as_numbers_grey_or_coloured() -> None:
-    images, labels = pictures()
+    labels = np.arange(40) % 2
+    images = np.random.default_rng(0).integers(0, 100, (40, 8, 8, 3), dtype=np.uint8)
+    images[labels == 1, :, :4] += 100
     grey = images[..., 0]
     classifier = small(network="auto", epochs=6, learning_rate=0.02).fit(images, labels)
     assert (classifier.network_, classifier.n_features_in_) == ("cnn4", 192)
@@ -274,8 +264,6 @@ def test_images_are_taken_as_bytes_or_as_numbers_grey_or_coloured() -> None:
 # What cannot be learned from is refused in words that help.
 
 FEATURES, LABELS = blobs(30)
-
-
 UNUSABLE: list[tuple[Any, Any, str]] = [
     (FEATURES, np.zeros(30), r"^y .*at least two classes"),
     (FEATURES, np.arange(30), "^y .*labels that samples share"),
