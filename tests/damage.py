@@ -338,11 +338,7 @@ MODEL = {
     "mean": [0.0] * 4,
     "std": [1.0] * 4,
 }
-
-
 HUMAN = {"clean_label": LABELS, "worse_label": LABELS[::-1].copy()}
-
-
 SHEET = "xl/worksheets/sheet1.xml"
 
 

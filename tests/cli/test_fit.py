@@ -15,8 +15,6 @@ from labelproof.training.export import KEY
 
 SMALL = ("--epochs", "3", "--device", "cpu", "--network", "mlp(hidden=8,depth=1)")
 CNN = ("--epochs", "2", "--device", "cpu", "--network", "cnn4(width=4,hidden=8)")
-
-
 Printed = tuple[Path, str]
 
 

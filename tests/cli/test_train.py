@@ -15,8 +15,6 @@ from labelproof.training.execution import StopRequest
 from labelproof.verbs import train as command
 
 NOISY = ("--noise", "symmetric:0.4", "--loss", "ce+sr")
-
-
 Printed = tuple[Path, str]
 
 

@@ -15,8 +15,6 @@ from labelproof.tuning.collapse import back_off
 
 # What one of the settings for MNIST does to the digits: everything becomes one class.
 TOO_STRONG = "ce+sr(tau=0.1,p=0.1,lambda0=60,rho=1,r=1,normalize=false)"
-
-
 ASKED = Configuration(
     *("digits", "none", TOO_STRONG),
     network="mlp(hidden=16,depth=1)",

@@ -78,8 +78,6 @@ ce+sr(tau=0.1,p=0.01,lambda0=4,rho=2,r=5,normalize=false,clamp=1e-7)
 ce+sr(tau=1,p=0.1,lambda0=1.2,rho=1.03,r=2,normalize=true,tau_rho=0.9,tau_min=0.2)
 ce+{FULL},smoothing=0.1) ce+{FULL},lambda_max=4)
 """
-
-
 SHORT = f"{FULL})"
 SHORTEST = {
     "nfl": "nfl(gamma=0.5)",

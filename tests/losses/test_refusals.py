@@ -15,8 +15,6 @@ from labelproof import CrossEntropy, Loss, MeanAbsoluteError, Normalized, Sparse
 from labelproof.losses import LOSSES, LogitClip, PointwiseLoss
 
 nan = math.nan
-
-
 MAKERS: dict[str, Callable[..., Loss]] = {
     **LOSSES,
     "clip": partial(LogitClip, CrossEntropy()),
@@ -74,8 +72,6 @@ CAREFUL: list[Loss] = [
 ]
 label = torch.tensor([0, 2])
 logits = torch.tensor([[1.0, 2.0, 3.0], [0.0, -1.0, 0.5]])
-
-
 BAD_LOGITS: list[tuple[Any, str]] = [
     ([[1.0, 2.0]], r"logits: expected a floating-point tensor, got list"),
     (logits.long(), r"logits: expected a floating-point tensor, got torch.int64"),
