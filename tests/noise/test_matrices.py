@@ -54,13 +54,18 @@ def test_bad_arguments_are_named() -> None:
         ("rate", lambda: symmetric_matrix(10, 1.2)),
         ("num_classes", lambda: symmetric_matrix(1, 0.2)),
         ("confusions", lambda: asymmetric_matrix(3, 0.2, confusions={0: 7})),
-        *(
-            ("class_sizes", lambda sizes=sizes: find_rivals(np.eye(3), class_sizes=sizes))
-            for sizes in ([1, 2], [1, 2, -1], [1, 2, np.nan])
-        ),
     ):
         with pytest.raises(ValueError, match=named):
             call()
+    for sizes in ([1, 2], [1, 2, -1], [1, 2, np.nan]):
+        with pytest.raises(ValueError, match="class_sizes"):
+            find_rivals(np.eye(3), class_sizes=sizes)
+    for labels in ([0.5, 1.0], [True, False], [[0, 1]], [0, 3], [-1, 2]):
+        with pytest.raises((TypeError, ValueError), match="labels"):
+            corrupt(labels, symmetric_matrix(3, 0.2), seed=0)
+    for seed in (None, 1.0, "1", True):
+        with pytest.raises(TypeError, match="seed"):
+            corrupt([0, 1], symmetric_matrix(2, 0.2), seed=seed)
 
 
 def test_only_confused_classes_flip_and_the_named_ones_are_the_papers() -> None:
@@ -214,15 +219,6 @@ def test_exact_counts_hold_the_rate_in_classes_of_any_size_and_prefer_none() -> 
     extra = (counts - 3 * (1 - np.eye(100)) - 200 * np.eye(100)).sum(axis=0)
     assert extra.sum() == 300
     assert extra.max() <= 12
-
-
-def test_bad_labels_and_seeds_are_refused() -> None:
-    for labels in ([0.5, 1.0], [True, False], [[0, 1]], [0, 3], [-1, 2]):
-        with pytest.raises((TypeError, ValueError), match="labels"):
-            corrupt(labels, symmetric_matrix(3, 0.2), seed=0)
-    for seed in (None, 1.0, "1", True):
-        with pytest.raises(TypeError, match="seed"):
-            corrupt([0, 1], symmetric_matrix(2, 0.2), seed=seed)
 
 
 SAMPLES = 20_000
