@@ -327,7 +327,7 @@ def test_imbalances_keep_the_published_counts_and_the_seed_decides_which() -> No
     st.integers(0, 2**32),
 )
 def test_unequal_classes_give_what_they_have(sizes: list[int], factor: float, seed: int) -> None:
-    labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))
+    labels = labels_of(sizes, seed)
     for kind in KINDS:
         kept = Imbalance(kind, factor).keep(labels, seed=seed)
         assert (np.diff(kept) > 0).all()
