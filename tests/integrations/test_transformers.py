@@ -64,14 +64,6 @@ def sequence_labels() -> Tensor:
     return torch.randint(0, CLASSES, (EXAMPLES,), generator=seeded())
 
 
-def token_labels() -> Tensor:
-    """With 1 to 6 labels that count in a sequence, as padding leaves them."""
-    labels = torch.randint(0, CLASSES, (EXAMPLES, LENGTH), generator=seeded())
-    for row in range(EXAMPLES):
-        labels[row, 1 + row % LENGTH :] = -100
-    return labels
-
-
 def make_trainer(
     folder: Path, loss: Any, *, labels: Tensor | None = None, callbacks: Any = None, **options: Any
 ) -> Trainer:
@@ -134,7 +126,10 @@ def test_a_checkpoint_goes_on_at_its_epoch(tmp_path: Path, stopped: int):
 
 def test_accumulated_batches_step_as_one(tmp_path: Path):
     """Six batches of two, with unequal numbers of labels that count, are one of twelve."""
-    once = {"labels": token_labels(), "num_train_epochs": 1}
+    labels = torch.randint(0, CLASSES, (EXAMPLES, LENGTH), generator=seeded())
+    for row in range(EXAMPLES):  # 1 to 6 of a sequence count, as padding leaves them
+        labels[row, 1 + row % LENGTH :] = -100
+    once = {"labels": labels, "num_train_epochs": 1}
     in_parts = {**once, "gradient_accumulation_steps": 6}
     at_once = {**once, "per_device_train_batch_size": EXAMPLES}
 
