@@ -70,7 +70,7 @@ def test_applying_text_is_calling_the_function_with_what_it_needs() -> None:
 
     del given["features"]
     for text, said in (
-        ("instance:0.3", "features: expected a row for each of"),
+        ("instance:0.3", "features: expected the samples .*got none"),
         ("human:worse", "human: expected the file of human:worse"),
     ):
         with pytest.raises(ValueError, match=said):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -68,7 +67,7 @@ class NoiseSpec:
             if dataset not in known:
                 raise ValueError(
                     f"noise: no classes of {dataset!r} are known to be confused; {self.kind} noise "
-                    f"is there for {', '.join(known)}"
+                    f"is there for {', '.join(known)}; write others with asymmetric_matrix"
                 )
             return matrices.asymmetric_matrix(
                 num_classes,
@@ -105,8 +104,11 @@ class NoiseSpec:
             array([0, 0, 1, 0, 1, 0, 1, 1])
         """
         if self.kind == "instance":
-            given: Any = features  # without any, the function raises
-            return corrupt_by_instance(given, labels, self.rate, num_classes=num_classes, seed=seed)
+            if features is None:
+                raise ValueError(f"features: expected the samples for {self}, got none")
+            return corrupt_by_instance(
+                features, labels, self.rate, num_classes=num_classes, seed=seed
+            )
         if self.kind == "human":
             if human is None:
                 raise ValueError(
