@@ -216,9 +216,9 @@ def test_all_of_a_confusion_are_accepted_at_once_and_taken_back(it: Opened, phot
     it.at(rest[0])
     assert it.kept() == expected
     it.press("z")
+    expect(it.page.locator("#position")).to_contain_text(f"of {len(it.suspects)}")
     expect(it.page.locator("#last")).to_have_text("Taken back")
     assert it.kept() == {}
-    expect(it.page.locator("#position")).to_contain_text(f"of {len(it.suspects)}")
 
 
 def test_a_picture_is_zoomed_by_keys_and_clicks(it: Opened) -> None:

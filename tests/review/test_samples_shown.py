@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from audits import make_audit, make_findings, make_photos
 from browser import LEFTS, chromium  # noqa: F401
@@ -75,6 +76,20 @@ def test_a_vanished_picture_can_be_decided(browser: Browser, tmp_path: Path) -> 
         it.at(third)
         expect(it.page.locator("#stage img")).to_be_visible()
         assert len(it.kept()) == 2
+
+
+def test_copies_and_outliers_are_pointed_out(browser: Browser, tmp_path: Path) -> None:
+    photos = make_photos(tmp_path / "photos", samples=60)
+    first, second, third = photos.findings.suspects[:3].tolist()
+    copies, outlier = np.full(60, -1), np.arange(60) == second
+    copies[first] = third
+    with opened(browser, replace(photos, duplicate_of=copies, outlier=outlier), tmp_path) as it:
+        label = photos.class_names[photos.findings.given[third]]
+        same = f"; nearly the same as {photos.samples[third]}, labelled {label}"
+        for place, remark in ((first, same), (second, "; like no other sample"), (third, "")):
+            it.at(place)
+            assert it.text("#score").endswith(f"likely to be wrong{remark}")
+            it.press("k")
 
 
 def test_rows_are_shown_as_cells(browser: Browser, tmp_path: Path) -> None:

@@ -139,6 +139,7 @@ class _Pages:
             "score": round(float(findings.score[place]), 4),
             "likeliest": [*zip(*likeliest, strict=True)],
             "cells": self._cells(place),
+            "remark": keep_direction(readable(self._remark(place))),
         }
 
     def picture(self, request: Request) -> Response:
@@ -212,6 +213,16 @@ class _Pages:
             (readable(column), readable(cell), number in unusual, readable(own), readable(other))
             for number, ((column, cell), own, other) in enumerate(columns)
         ]
+
+    def _remark(self, place: int) -> str:
+        """What comparing the sample with all others has shown."""
+        audit = self.audit
+        if audit.duplicate_of is None or audit.outlier is None:
+            return ""
+        if (other := int(audit.duplicate_of[place])) >= 0:
+            label = audit.class_names[audit.findings.given[other]]
+            return f"nearly the same as {audit.samples[other]}, labelled {label}"
+        return "like no other sample" if audit.outlier[place] else ""
 
     def _since(self, given: Any) -> int:
         return int(within("since", whole("since", given), 0, self.review.revision))

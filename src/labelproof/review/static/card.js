@@ -82,7 +82,8 @@ export function drawSample(sample, { kind, classes, decision, position, total })
   const [given, suggested] = [classes[sample.given], classes[sample.suggested]];
   label(find("given"), given);
   label(find("suggested"), sample.given === sample.suggested ? "the same" : suggested);
-  find("score").textContent = `${percent(sample.score)} likely to be wrong`;
+  const score = `${percent(sample.score)} likely to be wrong`;
+  find("score").textContent = [score, sample.remark].filter(Boolean).join("; ");
   label(find("keep").querySelector("b"), given);
   label(find("accept").querySelector("b"), suggested);
   for (const id of ["accept", "accept-all"]) find(id).disabled = sample.given === sample.suggested;
