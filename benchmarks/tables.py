@@ -122,7 +122,6 @@ def clean(make: Callable[[int], Any]) -> Callable[[int], Any]:
 
 METHODS: dict[str, Callable[[int], Any]] = {
     OURS: lambda seed: RobustClassifier(random_state=seed),
-    "RobustClassifier (fast=False)": lambda seed: RobustClassifier(fast=False, random_state=seed),
     "RobustClassifier (forest, leaf 5)": lambda seed: RobustClassifier(
         estimator=forest_5(seed), random_state=seed
     ),

@@ -8,7 +8,6 @@ from torch import Tensor
 from labelproof.audit.noise_model import NoiseModel
 from labelproof.models.blend import Blend
 from labelproof.tabular.candidates import (
-    Boosting,
     Candidate,
     Confirmed,
     Forest,
@@ -51,11 +50,6 @@ def test_it_predicts_what_the_classifiers_do(candidate: Candidate) -> None:
         blend = Blend(model.tensors())
         told = blend(torch.from_numpy(rows)).exp().numpy()
         np.testing.assert_allclose(told, model.predict_proba(rows), atol=1e-6)
-
-
-def test_only_what_fit_blends_has_tensors() -> None:
-    with pytest.raises(TypeError, match="member"):
-        committee(Boosting(stages=(2,)), *rows_and_labels(2, 2)).tensors()
 
 
 def test_tensors_that_are_no_blend_are_refused() -> None:

@@ -17,7 +17,7 @@ import labelproof
 from labelproof.audit.folder import Audit
 from labelproof.data import load_dataset
 from labelproof.models.blend import Blend
-from labelproof.tabular import candidates, committee
+from labelproof.tabular import candidates
 from labelproof.tabular.run import blend_configuration
 from labelproof.training import run_folder
 from labelproof.training.files import write_text
@@ -40,8 +40,6 @@ def plants() -> pd.DataFrame:
 def few_trees() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(candidates, "TREES", 10)
-        patch.setattr(committee, "_MOST_TREES", 50)
-        patch.setattr(candidates, "choose_epochs", lambda *_: 25)
         yield
 
 

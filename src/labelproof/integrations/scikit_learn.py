@@ -85,9 +85,6 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         random_state: An integer for reproducible results; a `RandomState`; or `None`.
         device: `"auto"`, `"cpu"`, `"cuda"`, `"mps"`; `auto` is the fastest available for images,
             and the CPU for rows, whose networks are too small to gain from another device.
-        fast: Whether `"auto"` compares linear models, kernels and forests alone. `False` adds
-            networks, boosting and further forests, which takes five times as long and on 24 tables
-            was no more accurate on average.
         n_jobs: Number of folds or trees to train in parallel, without the network; `-1` uses all
             cores.
         verbose: Whether to print a line for every epoch, or for every candidate.
@@ -151,7 +148,6 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         warm_start: bool = False,
         random_state: int | np.random.RandomState | None = None,
         device: str = "auto",
-        fast: bool = True,
         n_jobs: int | None = None,
         verbose: int = 0,
     ):
@@ -170,7 +166,6 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         self.warm_start = warm_start
         self.random_state = random_state
         self.device = device
-        self.fast = fast
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -282,7 +277,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             seed=seed,
         )
         candidates: list[Candidate] = (
-            choose_candidates(examples, fast=flag("fast", self.fast), seed=seed, n_jobs=self.n_jobs)
+            choose_candidates(examples, seed=seed, n_jobs=self.n_jobs)
             if self.estimator == "auto"
             else [Given(estimator=self.estimator, seed=seed, n_jobs=self.n_jobs)]
         )

@@ -1,7 +1,7 @@
-"""The classifiers that `estimator="auto"` compares: linear, kernel, forest, boosting and network.
+"""The classifiers that `estimator="auto"` compares: linear models, kernels and forests.
 
 Each learns from soft labels, `(N, C)`: the given labels at first, then the probability of each true
-class. A candidate has several variants (penalties, numbers of trees) that share most of the work.
+class. A candidate has several variants (penalties) that share most of the work.
 """
 
 from __future__ import annotations
@@ -9,19 +9,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import (
-    ExtraTreesRegressor,
-    HistGradientBoostingClassifier,
-    RandomForestRegressor,
-)
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
@@ -30,13 +24,6 @@ from typing_extensions import Self
 
 from labelproof.data.images import Statistics
 from labelproof.data.splits import Holdout
-from labelproof.fitting.recipe import (
-    choose_batch_size,
-    choose_epochs,
-    choose_weight_decay,
-    complete_loss,
-)
-from labelproof.losses import parse_loss
 from labelproof.models.blend import FARTHEST, LEAST
 from labelproof.tabular.rows import row_statistics
 
@@ -112,7 +99,7 @@ class Candidate:
 
     def tensors(self) -> tuple[str, dict[str, Any]]:
         """Its kind in a [`Blend`][labelproof.models.blend.Blend], and the arrays that it needs."""
-        raise TypeError(f"member: {self.names[0]} is none of those that a run blends")
+        raise NotImplementedError
 
     def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
         raise NotImplementedError
@@ -280,7 +267,6 @@ class Forest(Candidate):
     # The mean of many trees varies little, and training them again is slow.
     folded: ClassVar[bool] = False
     leaf: int = 5
-    extra: bool = False
     groups: NDArray[np.int64] | None = None
     of_fold: bool = False
     _whole: Any = field(default=None, init=False, repr=False)
@@ -288,7 +274,7 @@ class Forest(Candidate):
     @property
     def names(self) -> tuple[str, ...]:
         """A single one."""
-        return (f"{'extra trees' if self.extra else 'forest'} (leaf={self.leaf})",)
+        return (f"forest (leaf={self.leaf})",)
 
     def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
         """By the trees that have seen none of a row's group, or by folds where groups are large."""
@@ -317,7 +303,7 @@ class Forest(Candidate):
         return forest, as_probabilities(predicted / predicted.sum(axis=1, keepdims=True))
 
     def _make(self) -> Any:
-        make: Any = ExtraTreesRegressor if self.extra else RandomForestRegressor
+        make: Any = RandomForestRegressor
         return make(
             _TREES_OF_FOLD if self.of_fold else TREES,
             min_samples_leaf=self.leaf,
@@ -394,145 +380,6 @@ class Confirmed(Forest):
         kept = (predicted / examples.labels.mean(axis=0).clip(1e-6)).argmax(axis=1) == given
         lost = np.setdiff1d(given, given[kept])
         yield self._make().fit(*examples.take(np.flatnonzero(kept | np.isin(given, lost))))
-
-
-@dataclass
-class Boosting(Candidate):
-    """Histogram gradient boosting, after several numbers of rounds."""
-
-    stages: tuple[int, ...] = (15, 40, 100)
-    chosen: list[int] = field(default_factory=list, init=False, repr=False)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """One for each number of rounds."""
-        return tuple(f"boosting ({stage} rounds)" for stage in self.stages)
-
-    def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
-        make: Any = HistGradientBoostingClassifier
-        model = make(
-            max_iter=self.stages[max(chosen)],
-            max_leaf_nodes=16,
-            l2_regularization=1.0,
-            early_stopping=False,
-            random_state=self.seed,
-        )
-        self.chosen = [self.stages[index] for index in chosen]
-        yield self._classify(model, examples)
-
-    def predict(self, rows: Floats) -> Floats:
-        """The probabilities after each chosen number of rounds, `(V, N, C)`."""
-        (model,) = self.fitted
-        if isinstance(model, DummyClassifier):
-            predicted = dict.fromkeys(self.chosen, self._spread(model, model.predict_proba(rows)))
-        else:
-            staged = enumerate(model.staged_predict_proba(rows), 1)
-            predicted = {
-                at: self._spread(model, table) for at, table in staged if at in self.chosen
-            }
-        return np.stack([as_probabilities(predicted[stage]) for stage in self.chosen])
-
-
-@dataclass
-class Network(Candidate):
-    """Multilayer perceptrons with a loss of this package, trained all at once by batched products.
-
-    Attributes:
-        loss: As text; `sr` without arguments is set for the number of epochs.
-        hidden: Units of a hidden layer.
-        depth: Number of hidden layers.
-        copies: Number of networks whose mean predicts.
-    """
-
-    loss: str = "ce"
-    hidden: int = 64
-    depth: int = 2
-    copies: int = 4
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """A single one."""
-        return (f"network ({self.loss})",)
-
-    def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
-        """By one network for each fold."""
-        self.statistics = row_statistics(examples.rows, examples.weight)
-        masks = np.zeros((len(parts), len(examples.rows)))
-        for mask, part in zip(masks, parts, strict=True):
-            mask[part.train] = 1.0
-        layers = self._fit_layers(examples._replace(weight=masks * examples.weight))
-        ready = self._standardized(examples.rows)
-        predicted = [
-            _forward([(w[fold], b[fold]) for w, b in layers], ready[part.validation])
-            for fold, part in enumerate(parts)
-        ]
-        return as_probabilities(np.concatenate(predicted))[None]
-
-    def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
-        yield self._fit_layers(examples._replace(weight=np.tile(examples.weight, (self.copies, 1))))
-
-    def _predict(self, model: Any, rows: Floats) -> Floats:
-        ready = self._standardized(rows)
-        copies = range(len(model[0][0]))
-        predicted = [_forward([(w[copy], b[copy]) for w, b in model], ready) for copy in copies]
-        return np.mean(predicted, axis=0)
-
-    def _fit_layers(self, examples: SoftRows) -> list[tuple[Floats, Floats]]:
-        """The weights and biases of each layer; one network for each row of `weight`."""
-        rows, labels, weight = examples
-        generator = torch.Generator().manual_seed(self.seed)
-        count, total, classes = len(weight), len(rows), labels.shape[1]
-        inputs = torch.from_numpy(self._standardized(rows).astype(np.float32))
-        target = torch.from_numpy(labels.astype(np.float32))
-        share = torch.from_numpy((weight / weight.mean()).astype(np.float32))
-        parameters = _draw_layers(
-            [inputs.shape[1], *[self.hidden] * self.depth, classes], count, generator
-        )
-        batch = choose_batch_size(total)
-        epochs = choose_epochs(total, batch)
-        steps = epochs * -(-total // batch)
-        loss = parse_loss(complete_loss(self.loss, epochs=epochs), reduction="none")
-        optimizer = torch.optim.SGD(
-            parameters,
-            lr=0.02,
-            momentum=0.9,
-            weight_decay=choose_weight_decay((inputs.shape[1],), total),
-        )
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-        for epoch in range(epochs):
-            loss.set_epoch(epoch)
-            for index in torch.randperm(total, generator=generator).split(batch):
-                value = inputs[index].expand(count, -1, -1)
-                for layer in range(0, 2 * self.depth, 2):
-                    value = torch.baddbmm(parameters[layer + 1], value, parameters[layer]).relu()
-                scores = torch.baddbmm(parameters[-1], value, parameters[-2])
-                each = loss(scores.reshape(-1, classes), target[index].repeat(count, 1))
-                optimizer.zero_grad()
-                ((each * share[:, index].reshape(-1)).sum() / len(index)).backward()
-                optimizer.step()
-                schedule.step()
-        arrays = [tensor.detach().double().numpy() for tensor in parameters]
-        return list(zip(arrays[::2], arrays[1::2], strict=True))
-
-
-def _draw_layers(
-    sizes: Sequence[int], count: int, generator: torch.Generator
-) -> list[torch.Tensor]:
-    """Random weights and biases of each layer, for `count` networks."""
-    parameters: list[torch.Tensor] = []
-    for fan_in, fan_out in pairwise(sizes):
-        for shape, scale in (((count, fan_in, fan_out), 3**0.5), ((count, 1, fan_out), 1.0)):
-            drawn = torch.rand(shape, generator=generator) * 2 - 1
-            parameters.append((drawn * fan_in**-0.5 * scale).requires_grad_())
-    return parameters
-
-
-def _forward(layers: Sequence[tuple[Floats, Floats]], rows: Floats) -> Floats:
-    value = rows
-    for number, (weights, bias) in enumerate(layers):
-        value = (np.maximum(value, 0.0) if number else value) @ weights + bias
-    value = np.exp(value - value.max(axis=1, keepdims=True))
-    return value / value.sum(axis=1, keepdims=True)
 
 
 def as_probabilities(table: NDArray[Any]) -> Floats:

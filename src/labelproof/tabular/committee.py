@@ -35,14 +35,12 @@ from labelproof.audit.anchors import correct, correct_by_anchors, one_sidedness
 from labelproof.audit.noise_model import Groups, NoiseModel, fit_noise_model
 from labelproof.models.blend import take_back
 from labelproof.tabular.candidates import (
-    Boosting,
     Candidate,
     Confirmed,
     Floats,
     Forest,
     Kernel,
     Linear,
-    Network,
     SoftRows,
     as_probabilities,
 )
@@ -57,7 +55,6 @@ _STEPS = 200
 """Of expectation maximisation; with more, the weights overfit the noise."""
 _NEGLIGIBLE = 0.05
 """Weight below which a variant is left out of the blend: fitting it on all rows takes time."""
-_MOST_TREES = 600
 _SMALL = 5_000
 """Number of rows up to which threads slow matrix products down."""
 _MOST_OF_ONE = 10_000
@@ -74,9 +71,6 @@ _ONE_SIDED = 0.35
 _LEANING = 0.8
 """How one-sided those of all samples may be, relative to anchors: above, the blend is biased. Both
 were chosen on the tables of `benchmarks/tables.py`."""
-_HOPELESS = 0.7
-"""Boosting is the slowest candidate: if its first fold learns less than this share of what the best
-candidate learns there, it is not trained on the others."""
 
 
 @dataclass(frozen=True)
@@ -129,43 +123,20 @@ class Committee:
         return {name: torch.from_numpy(np.array(part)).clone() for name, part in arrays.items()}
 
 
-def choose_candidates(
-    examples: LabelledRows, *, fast: bool, seed: int, n_jobs: int | None
-) -> list[Candidate]:
+def choose_candidates(examples: LabelledRows, *, seed: int, n_jobs: int | None) -> list[Candidate]:
     """The candidates, from rigid to flexible: the more noise, the more rigid the best one."""
     common: dict[str, Any] = {"seed": seed, "n_jobs": n_jobs}
     # Leaves of one row are best if most labels are right; with many rows, they make large files.
     leaves = (1, 5, 60) if len(examples.rows) <= _MOST_OF_ONE else (5, 20, 60)
-    quick = [
+    candidates = [
         Linear(**common),
         Kernel(**common, sharpness=0.5),
         Kernel(**common, sharpness=4.0),
         *(Forest(**common, leaf=leaf, groups=examples.groups) for leaf in leaves),
     ]
-    if examples.too_few:
-        return quick
-    if len(examples.rows) <= _CONFIRMED:
-        quick.append(Confirmed(**common))
-    if fast:
-        return quick
-    return [
-        *quick,
-        Kernel(**common, sharpness=16.0),
-        Forest(**common, leaf=5, extra=True, groups=examples.groups),
-        Network(**common),
-        Network(**common, loss="gce(q=0.7)"),
-        Boosting(**common, stages=_stages(len(examples.class_weight))),
-    ]
-
-
-def _stages(classes: int) -> tuple[int, ...]:
-    """Numbers of boosting rounds: fewer with many classes, since a round trains a tree for each.
-
-    >>> _stages(2), _stages(10), _stages(26)
-    ((15, 40, 100), (15, 40), (15,))
-    """
-    first, *more = Boosting().stages
-    return first, *(stage for stage in more if stage * classes <= _MOST_TREES)
+    if len(examples.rows) <= _CONFIRMED and not examples.too_few:
+        candidates.append(Confirmed(**common))
+    return candidates
 
 
 def fit_committee(
@@ -229,7 +200,8 @@ def _compare(candidates: Sequence[Candidate], examples: LabelledRows, *, verbose
     for number, candidate in enumerate(candidates):
         started = time.perf_counter()
         held, share = examples.held_labels, examples.held_share
-        if compared and not _should_train(candidate, examples, compared):
+        agreement = max((each.agreement for each in compared.values()), default=0.0)
+        if isinstance(candidate, Confirmed) and agreement > _PREDICTED:
             continue
         tables = _held_out(candidate, examples, examples.labels)
         for variant, table in enumerate(tables):
@@ -239,15 +211,6 @@ def _compare(candidates: Sequence[Candidate], examples: LabelledRows, *, verbose
             best = min(each.loss for each in compared.values())
             print(f"{candidate.names[0]}: best log loss {best:.4f}, {seconds:.1f} s", flush=True)
     return compared
-
-
-def _should_train(candidate: Candidate, examples: LabelledRows, compared: Compared) -> bool:
-    """Whether to train a candidate, given the predictions of the cheaper ones before it."""
-    if isinstance(candidate, Boosting):
-        return _learns_enough(candidate, examples, compared)
-    if isinstance(candidate, Confirmed):
-        return max(each.agreement for each in compared.values()) <= _PREDICTED
-    return True
 
 
 def _make_committee(
@@ -327,21 +290,6 @@ def _held_out(candidate: Candidate, examples: LabelledRows, labels: Floats) -> F
 def _over_cuts(predicted: Floats, examples: LabelledRows) -> Floats:
     """The mean prediction of each row over the cuts, `(N, C)`."""
     return predicted.reshape(len(examples.cuts), len(examples.rows), -1).mean(axis=0)
-
-
-def _learns_enough(candidate: Boosting, examples: LabelledRows, compared: Compared) -> bool:
-    """Whether boosting learns enough in the first fold, which also chooses its rounds."""
-    part = examples.cuts[0][0]
-    given = examples.given[part.validation]
-    share = np.full(len(given), 1 / len(given))
-    found = candidate.held_out(SoftRows(examples.rows, examples.labels, examples.weight), [part])
-    losses = [_calibrate_to_labels(table, given, share).loss for table in found]
-    candidate.stages = (candidate.stages[int(np.argmin(losses))],)
-    # Predictions of the first cut come first.
-    best = min(_log_loss(each.table[part.validation], given, share) for each in compared.values())
-    # What is learned is how far the log loss is below that of the class frequencies.
-    baseline = -float(np.log(np.bincount(given)[given] / len(given)).mean())
-    return baseline - min(losses) >= _HOPELESS * (baseline - best)
 
 
 def _calibrate_to_labels(table: Floats, given: NDArray[np.int64], share: Floats) -> OutOfSample:

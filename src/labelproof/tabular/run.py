@@ -91,14 +91,10 @@ def blend_rows(
 def fit_blend(
     examples: Examples, rows: LabelledRows, *, seed: int
 ) -> tuple[Committee, Predictions]:
-    """Compare and blend classifiers; also their out-of-sample predictions of each row.
-
-    Only the `fast` candidates: on 24 tables they are as accurate as all of them
-    (`benchmarks/tables.py`), without the slowest.
-    """
+    """Compare and blend classifiers; also their out-of-sample predictions of each row."""
     from labelproof.tabular.committee import choose_candidates, fit_committee
 
-    committee = fit_committee(choose_candidates(rows, fast=True, seed=seed, n_jobs=None), rows)
+    committee = fit_committee(choose_candidates(rows, seed=seed, n_jobs=None), rows)
     logits = np.log(committee.held_out)
     return committee, Predictions(logits, examples.used, examples.given[examples.used])
 
