@@ -269,17 +269,33 @@ def test_what_cannot_be_used_is_refused(noisy_blobs: Arrays) -> None:
 
 
 def test_a_blend_has_the_weights_that_predict_labels_best() -> None:
-    given, even = np.zeros(400, np.int64), np.full(400, 1 / 400)
+    even = np.full(400, 1 / 400)
 
     def held(first: float, last: float) -> committee.OutOfSample:
         chance = np.repeat([first, last], 200)
-        return committee.OutOfSample(np.column_stack([chance, 1 - chance]), 1.0, 0.0, 0.0)
+        return committee.OutOfSample(np.zeros((400, 2)), 1.0, chance, 0.0, 0.0)
 
     one_each = {(0, 0): held(0.9, 0.3), (1, 0): held(0.3, 0.9), (2, 0): held(0.2, 0.2)}
-    weights = committee._blend(one_each, given, even)
+    weights = committee._blend(one_each, even)
     assert weights == pytest.approx({(0, 0): 0.5, (1, 0): 0.5}, abs=0.01)
     better = {(0, 0): held(0.8, 0.8), (0, 1): held(0.5, 0.5), (1, 0): held(0.9, 0.1)}
-    assert committee._blend(better, given, even)[0, 0] > 0.9
+    assert committee._blend(better, even)[0, 0] > 0.9
     # However many there are, someone is left.
     many = {(number, 0): held(0.6, 0.6) for number in range(30)}
-    assert sum(committee._blend(many, given, even).values()) == pytest.approx(1)
+    assert sum(committee._blend(many, even).values()) == pytest.approx(1)
+
+
+def test_an_accurate_candidate_is_preferred_although_wrong_labels_surprise_it() -> None:
+    classes, size, generator = 20, 2000, np.random.default_rng(0)
+    true = generator.integers(classes, size=size)
+    given = np.where(generator.random(size) < 0.5, generator.integers(classes, size=size), true)
+    votes = generator.integers(classes, size=(size, 6))
+    votes[:, :3] = np.where(generator.random((size, 1)) < 0.9, true[:, None], votes[:, :3])
+    accurate = np.eye(classes)[votes].mean(axis=1)  # as of a few trees, with many zeros
+    rigid = np.eye(classes)[np.where(generator.random(size) < 0.7, true, votes[:, -1])] + 0.1
+    even, compared = np.full(size, 1 / size), {}
+    for number, table in enumerate((accurate, rigid)):
+        predicted = committee.as_probabilities(table)
+        compared[number, 0] = committee._calibrate_to_labels(predicted, given, even)
+    assert compared[0, 0].agreement > compared[1, 0].agreement + 0.05
+    assert committee._blend(compared, even)[0, 0] > 0.7

@@ -1,7 +1,8 @@
 r"""Classifiers chosen, blended and calibrated by the noisy labels alone.
 
 1. Every candidate predicts rows that it was not trained on.
-2. The weights of the blend minimise the mean log loss of the given labels of those rows.
+2. The weights of the blend minimise the mean log loss of the given labels of those rows. With more
+   than two classes, some labels are taken to be random.
 3. The noise model of the audit is fitted to the blend's predictions and the given labels: a
    transition matrix \(T\), and a temperature that calibrates the blend to the true labels.
 4. A blend that has learned the noise predicts it. If the labels of the most confident predictions
@@ -19,7 +20,7 @@ Reference:
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -53,6 +54,8 @@ _FEWEST_OF_CLASS = 5
 predicts it, and would call all of its labels wrong."""
 _STEPS = 200
 """Of expectation maximisation; with more, the weights overfit the noise."""
+_STEPS_OF_SHARE = 40
+"""Of expectation maximisation for the share of random labels."""
 _NEGLIGIBLE = 0.05
 """Weight below which a variant is left out of the blend: fitting it on all rows takes time."""
 _SMALL = 5_000
@@ -185,8 +188,10 @@ class OutOfSample(NamedTuple):
     """Probabilities of the given labels, calibrated, `(N, C)`."""
     temperature: float
     """The temperature of that calibration."""
+    likelihood: Floats
+    """The probability of each given label, `(N)`, if some labels are random: see `_with_random`."""
     loss: float
-    """The mean log loss of the given labels."""
+    """Their mean log loss."""
     agreement: float
     """The share of the given labels that it predicts."""
 
@@ -217,7 +222,7 @@ def _make_committee(
     candidates: Sequence[Candidate], examples: LabelledRows, compared: Compared
 ) -> Committee:
     given, held, share = examples.given, examples.held_labels, examples.held_share
-    weights = _blend(compared, held, share)
+    weights = _blend(compared, share)
     blended = np.sum([weight * compared[key].table for key, weight in weights.items()], axis=0)
     mean = _over_cuts(blended, examples)
     noise = fit_noise_model(np.log(mean), given)
@@ -294,15 +299,45 @@ def _over_cuts(predicted: Floats, examples: LabelledRows) -> Floats:
 
 def _calibrate_to_labels(table: Floats, given: NDArray[np.int64], share: Floats) -> OutOfSample:
     """Predictions at the temperature with the least log loss of the given labels."""
+    rows, chance = np.arange(len(given)), 1 / table.shape[1]
+
+    def likelihood(heat: float) -> Floats:
+        return calibrate(table, np.exp(heat))[rows, given]
+
+    def with_random(heat: float) -> Floats:
+        return _with_random(likelihood(heat), chance, share)
+
+    heat, found = _least_loss(likelihood, share)
+    calibrated = calibrate(table, np.exp(heat))
+    if table.shape[1] > 2:  # of two classes, both are always possible
+        _, found = _least_loss(with_random, share)
+    agreement, loss = _agreement(calibrated, given, share), -float(share @ np.log(found))
+    return OutOfSample(calibrated, np.exp(heat), found, loss, agreement)
+
+
+def _least_loss(likelihood: Callable[[float], Floats], share: Floats) -> tuple[float, Floats]:
+    """The logarithm of the temperature with the least log loss, and the likelihood there."""
     found: Any = minimize_scalar(
-        lambda heat: _log_loss(calibrate(table, np.exp(heat)), given, share),
+        lambda heat: -float(share @ np.log(likelihood(heat))),
         bounds=np.log([0.1, 30.0]),
         options={"xatol": 0.05},
     )
-    temperature = float(np.exp(found.x))
-    calibrated = calibrate(table, temperature)
-    agreement = _agreement(calibrated, given, share)
-    return OutOfSample(calibrated, temperature, float(found.fun), agreement)
+    return float(found.x), likelihood(found.x)
+
+
+def _with_random(likelihood: Floats, chance: float, share: Floats) -> Floats:
+    """The probabilities of labels of which some are random, as many as is most probable.
+
+    Without random labels, a rigid classifier that thinks any class possible would be preferred to
+    an accurate one that wrong labels surprise.
+
+    >>> _with_random(np.array([0.99, 0.99, 0.001]), 0.1, np.ones(3) / 3).round(2)
+    array([0.67, 0.67, 0.04])
+    """
+    random = 0.2
+    for _ in range(_STEPS_OF_SHARE):
+        random = float(share @ (random * chance / ((1 - random) * likelihood + random * chance)))
+    return (1 - random) * likelihood + random * chance
 
 
 def calibrate(table: Floats, temperature: float) -> Floats:
@@ -316,23 +351,16 @@ def calibrate(table: Floats, temperature: float) -> Floats:
     return as_probabilities(powered / powered.sum(axis=1, keepdims=True))
 
 
-def _log_loss(table: Floats, given: NDArray[np.int64], share: Floats) -> float:
-    return -float(share @ np.log(table[np.arange(len(given)), given]))
-
-
 def _agreement(table: Floats, given: NDArray[np.int64], share: Floats) -> float:
     return float(share @ (table.argmax(axis=1) == given))
 
 
-def _blend(
-    compared: Compared, given: NDArray[np.int64], share: Floats
-) -> dict[tuple[int, int], float]:
+def _blend(compared: Compared, share: Floats) -> dict[tuple[int, int], float]:
     """The weight of each variant in the blend, by expectation maximisation.
 
     It starts from equal weights and stops early: few labels say little about which is best.
     """
-    # The log loss depends only on the probability of the given label.
-    likelihoods = np.stack([each.table[np.arange(len(given)), given] for each in compared.values()])
+    likelihoods = np.stack([each.likelihood for each in compared.values()])
     weights = np.full(len(likelihoods), 1 / len(likelihoods))
     for _ in range(_STEPS):
         weights *= likelihoods @ (share / (weights @ likelihoods))
