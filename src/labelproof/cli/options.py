@@ -26,7 +26,7 @@ else:
 
 _RARE = {
     *("annotators", "group", "decimal", "thousands", "class_names", "batch_size"),
-    *("learning_rate", "l1"),
+    *("learning_rate", "l1", "folds"),
     *("augmentation", "algorithm", "balanced", "validation", "weights", "loss_file", "workers"),
     *("image_memory", "human_labels", "data_root", "strict", "skip_unreadable", "compile"),
     *("checkpoint_seconds", "tensorboard", "prune", "assign"),

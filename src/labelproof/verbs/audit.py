@@ -58,6 +58,8 @@ from labelproof.verbs.train import StoppedError
 
 _FEW = 10_000
 """Number of samples below which five folds are worth their cost; above, there are three."""
+_MINUTES = 30.0
+"""Default time limit for images on a CPU: several networks are trained, where `fit` trains one."""
 _INSTEAD = "choose another folder with --output, or replace it with --fresh"
 _AT_ONCE = 6
 """Networks trained at a time on a GPU."""
@@ -120,8 +122,9 @@ def audit(
         loss: What the networks minimise, by default `gce`, adapted to the class sizes.
         network: See `fit`.
         epochs: See `fit`.
-        minutes: Approximate time limit for images on a CPU: smaller networks or fewer epochs, by
-            the speed of the first steps. The folder keeps the choice. Not with --epochs.
+        minutes: Approximate time limit for images on a CPU, by default 30: smaller networks or
+            fewer epochs, by the speed of the first steps. The folder keeps the choice. Not with
+            --epochs.
         noise: See `fit`.
         seed: See `fit`.
         device: See `fit`.
@@ -213,9 +216,8 @@ class AuditPlan:
         else:
             _refuse(given, ["class_names"], "expected with --probabilities")
             if self.id is not None:
-                sample_ids(
-                    request.dataset, request.place, self.id
-                )  # an error comes before training
+                # For its errors, which must come before training.
+                sample_ids(request.dataset, request.place, self.id)
             self._choose(folds, minutes)
         refuse_foreign(self.folder, AUDIT_FILES)
         if self.find is not None and not fresh and (self.folder / SETTINGS).exists():
@@ -226,7 +228,7 @@ class AuditPlan:
         """Choose what to train: classifiers for a table, or networks."""
         request, dataset, time = self.request, self.request.dataset, ""
         self.folds = _choose_folds(folds, dataset.train)
-        self.minutes = time_limit(request, minutes, None)
+        self.minutes = time_limit(request, minutes, _MINUTES)
         settings, loss = request.settings, request.loss
         requested = {**settings, "loss": loss, "folds": folds}
         configuration = blend_configuration(dataset, request.called, requested, human=request.human)
@@ -296,8 +298,7 @@ class AuditPlan:
         if pace is None:
             return "not known; the first epochs will tell"
         seen = len(self.request.dataset.train) * (self.folds - 1) * self.configuration.epochs
-        hint = "; --minutes sets a limit" * (self.request.settings.get("epochs") is None)
-        return f"{roughly(pace.seconds(seen))} on cpu, by its first steps{hint}"
+        return f"{roughly(pace.seconds(seen))} on cpu, by its first steps"
 
     def _cross_validate(self) -> Audit:
         """Train what is not finished, and write the audit to the folder."""
