@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +40,6 @@ from labelproof.audit.predictions import (
     match_predictions,
     name_samples,
     read_part,
-    sample_ids,
 )
 from labelproof.audit.samples import (
     copies_of,
@@ -132,8 +130,8 @@ def audit_given(
     matched = match_predictions(probabilities, labels, data=data, id=id, class_names=class_names)
     logits = LogProbabilities(matched.probabilities)
     findings = audit_logits(logits, matched.labels)
-    more: Any = {"method": {"predictions": "given"}, "options": options or {}}
-    return _describe(findings, logits, labels, data, matched.class_names, id=id, **more)
+    more: Any = {"method": {"predictions": "given"}, "options": options or {}, "ids": matched.ids}
+    return _describe(findings, logits, labels, data, matched.class_names, **more)
 
 
 def _describe(
@@ -144,7 +142,6 @@ def _describe(
     class_names: tuple[str, ...],
     *,
     index: NDArray[np.int64] | None = None,
-    id: str | None = None,
     **described: Any,
 ) -> Audit:
     """The findings with the names of samples and classes; `index` selects the samples.
@@ -157,8 +154,6 @@ def _describe(
     index = np.arange(len(samples)) if index is None else index
     samples = [samples[place] for place in index.tolist()]
     cells = read_cells(labels, data)
-    with suppress(ValueError):  # ids are the names of samples
-        described["ids"] = sample_ids(labels, data, id)[samples].tolist() if id else ()
     if dataset is not None and dataset.train.votes is not None:
         columns = pd.Index(class_names).get_indexer(pd.Index([*dataset.class_names, ""]))
         votes = columns[dataset.train.votes[index]]  # the last column is of no class: -1

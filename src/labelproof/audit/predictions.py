@@ -109,11 +109,15 @@ class Predictions:
 
 
 class MatchedPredictions(NamedTuple):
-    """Probabilities `(N, C)`, the column of each sample's label `(N)`, and each column's class."""
+    """Probabilities `(N, C)`, the column of each sample's label `(N)`, and each column's class.
+
+    `ids` are those of the samples by the data's own table, where it has them.
+    """
 
     probabilities: NDArray[np.floating]
     labels: NDArray[np.int64]
     class_names: tuple[str, ...]
+    ids: Sequence[str] = ()
 
 
 def match_predictions(
@@ -155,12 +159,17 @@ def match_predictions(
     source = _named_or_array(probabilities)
     table, given, names = _match_columns(source, labels, class_names, "probabilities")
     _check_probabilities(table)
+    ids: Sequence[str] = ()
     if id is not None:
         if not isinstance(source, pd.DataFrame):
             raise ValueError(f"id: expected a table of predictions with a column {id!r}")
         column = find_column(source.columns, id, place="the predictions", argument="id")
-        table = table[_match_rows(list(as_text(source[column])), labels, data, column)]
-    return MatchedPredictions(table, _check_labels(given, table, "probabilities"), names)
+        samples = name_samples(labels, data)
+        with suppress(ValueError):  # without such a column, ids are the names of samples
+            ids = sample_ids(labels, data, column)[samples].tolist()
+        rows, place = list(as_text(source[column])), readable(str(data))
+        table = table[_match_rows(rows, ids or samples, place, column)]
+    return MatchedPredictions(table, _check_labels(given, table, "probabilities"), names, ids)
 
 
 def name_samples(labels: Dataset | ArrayLike, data: str | os.PathLike[str]) -> list[str]:
@@ -190,7 +199,7 @@ def sample_ids(labels: Any, data: str | os.PathLike[str], column: str) -> pd.Ser
         cells = as_text(table[find_column(table.columns, column, place=place, argument="--id")])
         names = row_names(table)
     else:
-        _, files, cells = zip(*listed_images(data, column), strict=True)
+        _, files, cells = zip(*listed_images(source, column), strict=True)
         names = file_names(files, data)
     return pd.Series([*cells], [*names], dtype=object).groupby(level=0).first()
 
@@ -311,12 +320,9 @@ def _choose_columns(table: pd.DataFrame, names: Sequence[str], what: str) -> NDA
 
 
 def _match_rows(
-    row_ids: Sequence[str], labels: Dataset | ArrayLike, data: str | os.PathLike[str], column: str
+    row_ids: Sequence[str], ids: Sequence[str], place: str, column: str
 ) -> NDArray[np.int64]:
     """The row of each sample, which has the same id."""
-    place, ids = readable(str(data)), name_samples(labels, data)
-    with suppress(ValueError):  # without such a column, ids are the names of samples
-        ids = sample_ids(labels, data, column)[ids].tolist()
     rows, samples = pd.Index(row_ids, dtype=object), pd.Index(ids, dtype=object)
     for where, index in {"the probabilities": rows, place: samples}.items():
         repeated = index[index.duplicated()].unique()

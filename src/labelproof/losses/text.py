@@ -182,7 +182,7 @@ class _Parser(Parser):
         if plain in spelled:
             near = f"; did you mean {spelled[plain]!r}?"
         elif plain in _METHODS:
-            near = f"; where no preset has it, write {_METHODS[plain]}"
+            near = f"; for the method of that name, write {_METHODS[plain]}"
         else:
             near = suggest(name.lower(), known, cutoff=0.5)
             near = near or "; one from a file of your own is known by --loss-file"

@@ -16,12 +16,7 @@ from numpy.typing import ArrayLike
 from labelproof.audit.cross_validation import CrossValidation, audit_loss
 from labelproof.audit.folder import AUDIT, INSIDE, PAGE, RUNS, SETTINGS, Audit, remove_audit
 from labelproof.audit.labels import audit_given, conclude
-from labelproof.audit.predictions import (
-    Predictions,
-    PredictionSource,
-    read_labels,
-    sample_ids,
-)
+from labelproof.audit.predictions import Predictions, PredictionSource, read_labels, sample_ids
 from labelproof.audit.samples import Samples
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import OnError

@@ -18,9 +18,6 @@ from labelproof.training import Configuration, Job, choose_examples, train_runs
 from labelproof.verbs.inputs import Request
 from labelproof.verbs.summaries import roughly
 
-MINUTES = 10.0
-"""Default time limit of `fit` for images on a CPU."""
-
 _BATCHES = 4
 """Batches of a timed epoch. The first epoch, which is slower than the others, is not timed."""
 _LONGEST = 2.0

@@ -23,7 +23,7 @@ from labelproof.training.record import RECORD
 from labelproof.training.run_folder import SEARCH, RunFolder, owning, refuse_file
 from labelproof.tuning.space import DEFAULT_TRIALS
 from labelproof.verbs.audit import write_page
-from labelproof.verbs.budget import MINUTES, fit_into, time_limit
+from labelproof.verbs.budget import fit_into, time_limit
 from labelproof.verbs.inputs import (
     RUN_FILES,
     LabelledData,
@@ -37,6 +37,9 @@ from labelproof.verbs.run import Run, audit_run, load_run
 from labelproof.verbs.summaries import describe_fit, describe_start, format_settings
 from labelproof.verbs.train import follow
 from labelproof.verbs.tune import search
+
+_MINUTES = 10.0
+"""Default time limit for images on a CPU."""
 
 
 class FitPlan:
@@ -73,7 +76,7 @@ class FitPlan:
         self.configuration = blend or self._recipe({})
         if blend is None:
             check_feasible(self.dataset, self.configuration)
-        self.minutes, time = time_limit(request, minutes, MINUTES, frozen=self.frozen), ""
+        self.minutes, time = time_limit(request, minutes, _MINUTES, frozen=self.frozen), ""
         if self.minutes is not None:
             time = self._fit_into(self.minutes)
         start = describe_start(self.dataset, self.configuration, auto=self.auto)

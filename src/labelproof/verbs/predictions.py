@@ -27,14 +27,7 @@ from labelproof.data.images import (
 )
 from labelproof.data.load import ARRAYS
 from labelproof.data.notices import count, few, notice, readable
-from labelproof.data.table import (
-    TableSource,
-    as_text,
-    find_column,
-    is_table,
-    read_table,
-    row_names,
-)
+from labelproof.data.table import TableSource, as_text, find_column, is_table, read_table, row_names
 from labelproof.training.batches import CHUNK
 from labelproof.training.trained_network import TrainedNetwork
 
