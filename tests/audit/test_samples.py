@@ -20,7 +20,7 @@ from labelproof.audit.samples import (
 )
 from labelproof.data import load_dataset
 from labelproof.data.dataset import Split
-from labelproof.data.images import UnreadableImageError, sample_names
+from labelproof.data.images import ImageFiles, UnreadableImageError, as_picture, sample_names
 from labelproof.data.labels_file import relabel
 from labelproof.data.notices import DataWarning
 
@@ -156,17 +156,21 @@ def test_without_data_there_is_nothing_to_look_at(tmp_path: Path) -> None:
     assert Samples(replace(audit, kind="images"), None).kind == "unknown"
 
 
-def test_garbage_of_a_kind_and_a_brighter_copy_are_found_among_images() -> None:
+def test_garbage_of_a_kind_and_a_brighter_copy_are_found_among_images(tmp_path: Path) -> None:
     # Scikit-learn's digits as pictures: garbage resembles garbage, and is an outlier all the same.
     images = (load_digits()["images"][:600, None] * 15).astype(np.uint8).repeat(2, 2).repeat(2, 3)
     generator = np.random.default_rng(0)
     images[:6] = generator.integers(256, size=images[:6].shape)
     images[6:9] = 255
     images[20] = np.clip(images[30] * 1.05, 0, 255)
-    features = features_of(Split(images, np.zeros(600, np.int64)), np.arange(600))
-    assert features is not None
-    found = find_neighbours(features)
-    assert found.outlier[:9].all()
-    assert found.outlier[9:].mean() < 0.02
-    assert (found.duplicate_of[20], found.duplicate_of[30]) == (30, 20)
-    assert (found.duplicate_of[9:] >= 0).mean() < 0.05
+    files = [str(tmp_path / f"{number}.png") for number in range(600)]
+    for image, file in zip(images, files, strict=True):
+        as_picture(image).save(file)
+    for source in (images, ImageFiles(files, mode="L")):
+        features = features_of(Split(source, np.zeros(600, np.int64)), np.arange(600))
+        assert features is not None
+        found = find_neighbours(features)
+        assert found.outlier[:9].all()
+        assert found.outlier[9:].mean() < 0.02
+        assert (found.duplicate_of[20], found.duplicate_of[30]) == (30, 20)
+        assert (found.duplicate_of[9:] >= 0).mean() < 0.05

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from labelproof.data.images import (
     UnreadableImageError,
     as_picture,
     decode_image,
+    look_at_each,
     sample_names,
 )
 from labelproof.data.load import Reading
@@ -180,10 +182,8 @@ def _locate(audit: Audit, dataset: Dataset) -> Audit:
     return replace(audit, index=index)
 
 
-_MOST = 20_000
+_MOST = 50_000
 """Most samples that are compared, each with all others."""
-_DECODED = 3_000
-"""Most images that are decoded for it, if they are not in memory."""
 _FEWEST = 50
 _NEIGHBOURS = 10
 _FAR = 4.0
@@ -231,11 +231,12 @@ def features_of(split: Split, index: NDArray[np.int64]) -> Features | None:
     if split.tabular:
         scaled = _standardized(split.array[index])
         return Features(scaled, near=0.13) if scaled.shape[1] else None
-    if not isinstance(split.images, np.ndarray) and len(index) > _DECODED:
-        return None
-    places = np.split(index, range(_CHUNK, len(index), _CHUNK))
+    images = split.images
+    if isinstance(images, ImageFiles):  # small ones are decoded faster
+        images = ImageFiles(images.files, mode=images.mode, short_side=_SIDE)
+    decoded = look_at_each(index.tolist(), images.__getitem__)
     try:
-        summaries = [_summary([split.images[place] for place in part.tolist()]) for part in places]
+        summaries = [_summary(part) for part in iter(lambda: [*islice(decoded, _CHUNK)], [])]
     except (UnreadableImageError, ValueError):
         return None
     small, statistics = (np.concatenate(part) for part in zip(*summaries, strict=True))

@@ -319,7 +319,8 @@ class AuditPlan:
             predictions, method = self._train(configuration, attempts)
         noise = None if configuration.noise == "none" else configuration.noise
         method = {"predictions": "cross-validation", **method, "noise": noise}
-        found = self._identify(conclude(request.dataset, predictions, method=method, **now))
+        with self.reporter.working("Judging the labels"):
+            found = self._identify(conclude(request.dataset, predictions, method=method, **now))
         found.write(folder)
         return found
 
@@ -388,7 +389,7 @@ def _audit_given(
 ) -> Audit:
     """Audit a dataset, or labels alone, by predictions of another model."""
     place, data, reading = "labels", request.data, request.reading
-    with request.reporter.reading():
+    with request.reporter.reading(), request.reporter.working("Judging the labels"):
         if isinstance(labels, pd.DataFrame):
             labels = replace(reading, annotators=tuple(labels)).load(labels, features=False)
         if data is not None:
