@@ -103,6 +103,13 @@ def test_longer_texts_become_the_words_that_many_have() -> None:
     assert Columns.from_values(json.loads(json.dumps(columns.as_values()))) == columns
 
 
+def test_a_table_without_numbers_has_more_words() -> None:
+    texts = [f"word{row % 240} {'left' if row % 3 else 'right'} {row}" for row in range(960)]
+    rest = {"sent": pd.date_range("2024-01-01", periods=960), "plan": ["basic", "pro"] * 480}
+    assert len(learn(text=texts, **rest).columns[0].values) == 241  # two rows in three have "left"
+    assert learn(text=texts, size=np.arange(960) / 7).columns[0].values == ("right",)
+
+
 def test_columns_without_information_are_left_out_with_a_reason() -> None:
     rows = 60
     table = {

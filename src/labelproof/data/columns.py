@@ -24,6 +24,9 @@ Result = TypeVar("Result")
 
 MOST_VALUES = 50  # values of a category that get a feature of their own
 MOST_WORDS = 100  # words of longer texts that get a feature of their own
+_MOST_WORDS_ALONE = 1000
+"""The same in a table without numbers, among whose features more words would hide these."""
+_MOST_CELLS = 10_000_000  # rows times words, above which there are fewer words, 100 at least
 FEWEST_ROWS = 2
 """Rows that a value needs for a feature of its own: a single row does not generalise."""
 LARGEST = 1e30
@@ -167,8 +170,9 @@ class Columns:
     have, the 50 most frequent at most, and one for all others. `true` and `false` become 1 and 0.
     A date becomes its number of days, and where it is in the year, the week and, with a time, the
     day. Text that differs in (nearly) every row becomes a feature for each word that at least 1% of
-    the rows have, 100 at most. Columns without information are left out: empty or constant ones,
-    text without such words, and row numbers.
+    the rows have, 100 at most; in a table without numbers, for each word that at least three rows
+    have, 1,000 at most. Columns without information are left out: empty or constant ones, text
+    without such words, and row numbers.
 
     Attributes:
         columns: The columns in use, in the order of their features.
@@ -204,13 +208,17 @@ class Columns:
             leave_out: Whether to leave out columns without information.
         """
 
-        def work(item: tuple[Any, pd.Series]) -> Column | tuple[str, str]:
+        def work(item: tuple[Any, pd.Series], alone: bool = False) -> Column | tuple[str, str]:
             try:
-                return _learn(item[1], str(item[0]), leave_out)
+                return _learn(item[1], str(item[0]), leave_out, alone)
             except _LeftOutError as reason:
                 return str(item[0]), str(reason)
 
         results = on_threads(work, list(table.items()), rows=len(table))
+        kinds = [column.kind if isinstance(column, Column) else "" for column in results]
+        if "number" not in kinds:
+            for index in (index for index, kind in enumerate(kinds) if kind == "text"):
+                results[index] = work((table.columns[index], table.iloc[:, index]), alone=True)
         used = [column for column in results if isinstance(column, Column)]
         left_out = [reason for reason in results if not isinstance(reason, Column)]
         listed = few([f"{name} ({reason})" for name, reason in left_out], shown=8)
@@ -291,7 +299,7 @@ class Columns:
         )
 
 
-def _learn(cells: pd.Series, name: str, leave_out: bool) -> Column:
+def _learn(cells: pd.Series, name: str, leave_out: bool, alone: bool) -> Column:
     kind = _INFERRED.get(pd.api.types.infer_dtype(cells, skipna=True), "text")
     if kind in ("category", "text"):
         codes, words = text_codes(cells)
@@ -299,7 +307,7 @@ def _learn(cells: pd.Series, name: str, leave_out: bool) -> Column:
         counted = {word: rows for word, rows in zip(words, counts, strict=True) if rows}
         kind = _kind_of_text(counted) if kind == "text" else kind
         if kind == "category":
-            return _learn_category(counted, len(cells), name)
+            return _learn_category(counted, len(cells), name, alone)
     values, _ = _numbers(cells, name, kind, "", "quiet")
     present = values[~np.isnan(values)]
     missing = len(values) - len(present)
@@ -322,7 +330,7 @@ def _learn(cells: pd.Series, name: str, leave_out: bool) -> Column:
     return Column(name, kind, cycles, missing=missing, fill=fill, offset=offset)
 
 
-def _learn_category(counted: dict[str, int], cells: int, name: str) -> Column:
+def _learn_category(counted: dict[str, int], cells: int, name: str, alone: bool) -> Column:
     words = list(counted)
     present = sum(counted.values())
     missing = cells - present
@@ -337,7 +345,7 @@ def _learn_category(counted: dict[str, int], cells: int, name: str) -> Column:
             raise _LeftOutError(
                 f"numbers written as {words[0]!r}; --decimal and --thousands say how to read them"
             )
-        if found := _frequent_words(words):
+        if found := _frequent_words(words, alone):
             return Column(name, "text", found, missing=missing)
         raise _LeftOutError(f"text that differs from row to row, such as {quoted(words[0])}")
     # By frequency, then by name, so that the order of the rows does not matter.
@@ -350,12 +358,14 @@ def _words(text: str) -> set[str]:
     return set(_WORD.findall(text[:2000].casefold()))
 
 
-def _frequent_words(texts: Sequence[str]) -> tuple[str, ...]:
-    """The words that occur in at least 1% and at most half of the texts."""
+def _frequent_words(texts: Sequence[str], alone: bool) -> tuple[str, ...]:
+    """The most frequent words, without those of more than half of the texts."""
     counts = Counter(word for text in texts for word in _words(text))
-    least = max(3, len(texts) / 100)
+    least, most = max(3, len(texts) / 100), MOST_WORDS
+    if alone:
+        least, most = 3, max(most, min(_MOST_WORDS_ALONE, _MOST_CELLS // len(texts)))
     frequent = [(-rows, word) for word, rows in counts.items() if least <= rows <= len(texts) / 2]
-    return tuple(sorted(word for _, word in sorted(frequent)[:MOST_WORDS]))
+    return tuple(sorted(word for _, word in sorted(frequent)[:most]))
 
 
 def _kind_of_text(counted: Mapping[str, int]) -> Kind:
