@@ -25,6 +25,7 @@ from labelproof.noise import corrupt
 from labelproof.tabular import candidates, committee
 from labelproof.tabular.candidates import (
     Confirmed,
+    ConfirmedKernel,
     Forest,
     Kernel,
     Linear,
@@ -67,7 +68,7 @@ def test_each_candidate_learns_from_soft_labels_and_predicts_held_out_rows() -> 
     known = SoftRows(rows, soft, np.ones(120))
     parts = label_rows(rows, true, np.arange(3), seed=0).cuts[0]
     order = np.concatenate([part.validation for part in parts])
-    for make in (Linear, Kernel, Forest, Confirmed):
+    for make in (Linear, Kernel, Forest, Confirmed, ConfirmedKernel):
         candidate = make(seed=0)
         held_out = candidate.held_out(known, parts)
         assert held_out.shape == (len(candidate.names), 120, 3)
@@ -77,18 +78,25 @@ def test_each_candidate_learns_from_soft_labels_and_predicts_held_out_rows() -> 
         assert chosen.shape == (1, 120, 3)
 
 
-def test_a_forest_of_confirmed_labels_leaves_wrong_ones_out() -> None:
-    generator = np.random.default_rng(0)
-    rows = generator.normal(size=(600, 3))
-    true = (rows[:, 0] > 0).astype(int)
-    given = np.where(generator.random(600) < 0.4, 1 - true, true)
-    known = SoftRows(rows, np.eye(2)[given], np.ones(600))
-    new = generator.normal(size=(500, 3))
-    plain, confirmed = (
-        (kind(seed=0).fit(known).predict(new)[0].argmax(axis=1) == (new[:, 0] > 0)).mean()
-        for kind in (Forest, Confirmed)
-    )
-    assert confirmed > plain + 0.03
+def test_candidates_of_confirmed_labels_leave_wrong_ones_out() -> None:
+    few = Kernel(sharpness=0.5, ridges=(80.0,))  # may predict one class everywhere
+    for plain, confirmed, size, seeds in (
+        (Forest(), Confirmed(), 600, 2),
+        (few, ConfirmedKernel(), 200, 8),
+    ):
+        gains = []
+        for seed in range(seeds):
+            generator = np.random.default_rng(seed)
+            rows, new = generator.normal(size=(size, 3)), generator.normal(size=(500, 3))
+            true, wanted = (part[:, :2].sum(axis=1) > 0.4 for part in (rows, new))
+            given = true ^ (generator.random(size) < 0.4)
+            known = SoftRows(rows, np.eye(2)[given.astype(int)], np.ones(size))
+            before, after = (
+                np.mean(kind.fit(known).predict(new)[0].argmax(axis=1) == wanted)
+                for kind in (plain, confirmed)
+            )
+            gains.append(after - before)
+        assert np.mean(gains) > 0.03
 
 
 def test_a_classifier_becomes_robust_and_calibrated(noisy_blobs: Arrays) -> None:
@@ -276,13 +284,13 @@ def test_a_blend_has_the_weights_that_predict_labels_best() -> None:
         return committee.OutOfSample(np.zeros((400, 2)), 1.0, chance, 0.0, 0.0)
 
     one_each = {(0, 0): held(0.9, 0.3), (1, 0): held(0.3, 0.9), (2, 0): held(0.2, 0.2)}
-    weights = committee._blend(one_each, even)
+    weights = committee._blend(one_each, np.ones(len(one_each)), even)
     assert weights == pytest.approx({(0, 0): 0.5, (1, 0): 0.5}, abs=0.01)
     better = {(0, 0): held(0.8, 0.8), (0, 1): held(0.5, 0.5), (1, 0): held(0.9, 0.1)}
-    assert committee._blend(better, even)[0, 0] > 0.9
+    assert committee._blend(better, np.ones(len(better)), even)[0, 0] > 0.9
     # However many there are, someone is left.
     many = {(number, 0): held(0.6, 0.6) for number in range(30)}
-    assert sum(committee._blend(many, even).values()) == pytest.approx(1)
+    assert sum(committee._blend(many, np.ones(len(many)), even).values()) == pytest.approx(1)
 
 
 def test_an_accurate_candidate_is_preferred_although_wrong_labels_surprise_it() -> None:
@@ -298,4 +306,4 @@ def test_an_accurate_candidate_is_preferred_although_wrong_labels_surprise_it() 
         predicted = committee.as_probabilities(table)
         compared[number, 0] = committee._calibrate_to_labels(predicted, given, even)
     assert compared[0, 0].agreement > compared[1, 0].agreement + 0.05
-    assert committee._blend(compared, even)[0, 0] > 0.7
+    assert committee._blend(compared, np.ones(len(compared)), even)[0, 0] > 0.7

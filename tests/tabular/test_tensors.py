@@ -10,6 +10,7 @@ from labelproof.models.blend import Blend
 from labelproof.tabular.candidates import (
     Candidate,
     Confirmed,
+    ConfirmedKernel,
     Forest,
     Kernel,
     Linear,
@@ -39,7 +40,7 @@ def committee(candidate: Candidate, rows: np.ndarray, labels: np.ndarray) -> Com
     )
 
 
-KINDS = [Linear(), Kernel(landmarks=20), Forest(), Confirmed()]
+KINDS = [Linear(), Kernel(landmarks=20), Forest(), Confirmed(), ConfirmedKernel()]
 
 
 @pytest.mark.parametrize("candidate", KINDS, ids=lambda each: each.names[0])

@@ -23,7 +23,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from typing_extensions import Self
 
 from labelproof.data.images import Statistics
-from labelproof.data.splits import Holdout
+from labelproof.data.splits import Holdout, folds
 from labelproof.models.blend import FARTHEST, LEAST
 from labelproof.tabular.rows import row_statistics
 
@@ -61,9 +61,11 @@ class Candidate:
         seed: Random seed.
         n_jobs: Number of trees or folds to train in parallel.
         folded: Whether its out-of-sample predictions depend on how the rows are cut into folds.
+        prior: The weight of each variant before labels are looked at.
     """
 
     folded: ClassVar[bool] = True
+    prior: ClassVar[float] = 1.0
     seed: int = 0
     n_jobs: int | None = None
     fitted: list[Any] = field(default_factory=list, init=False, repr=False)
@@ -364,6 +366,8 @@ class Confirmed(Forest):
     If many labels are wrong and classes are far apart, it is far more accurate than the first.
     """
 
+    prior: ClassVar[float] = 3.0
+
     @property
     def names(self) -> tuple[str, ...]:
         """A single one."""
@@ -374,12 +378,45 @@ class Confirmed(Forest):
         return self._by_folds(examples, parts)
 
     def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
-        predicted = self._out_of_bag(examples)[1]
-        given = examples.labels.argmax(axis=1)
-        # Relative to the class frequencies, or rare classes would never be confirmed.
-        kept = (predicted / examples.labels.mean(axis=0).clip(1e-6)).argmax(axis=1) == given
-        lost = np.setdiff1d(given, given[kept])
-        yield self._make().fit(*examples.take(np.flatnonzero(kept | np.isin(given, lost))))
+        yield from super()._train(_confirmed(examples, self._out_of_bag(examples)[1]), chosen)
+
+
+@dataclass
+class ConfirmedKernel(Kernel):
+    """Kernel regression of the rows whose labels a first one predicts out of sample.
+
+    If nearly half of the labels of two classes are wrong, the first predicts the more frequent
+    class everywhere. This one does not, and few labels cannot tell which of both is better.
+    """
+
+    prior: ClassVar[float] = 10.0
+    sharpness: float = 0.5
+    ridges: tuple[float, ...] = (80.0,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One for each ridge."""
+        return tuple(f"{name} of confirmed labels" for name in super().names)
+
+    def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
+        """By folds, whose labels neither has seen."""
+        return Candidate.held_out(self, examples, parts)
+
+    def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
+        parts = folds(examples.labels.argmax(axis=1), 5, seed=self.seed)
+        predicted = np.empty_like(examples.labels)
+        order = np.concatenate([part.validation for part in parts])
+        predicted[order] = super().held_out(examples, parts).mean(axis=0)
+        yield from super()._train(_confirmed(examples, predicted), chosen)
+
+
+def _confirmed(examples: SoftRows, predicted: Floats) -> SoftRows:
+    """The rows whose labels are predicted, and all rows of a class of which none is."""
+    given = examples.labels.argmax(axis=1)
+    # Relative to the class frequencies, or rare classes would never be confirmed.
+    kept = (predicted / examples.labels.mean(axis=0).clip(1e-6)).argmax(axis=1) == given
+    lost = np.setdiff1d(given, given[kept])
+    return examples.take(np.flatnonzero(kept | np.isin(given, lost)))
 
 
 def as_probabilities(table: NDArray[Any]) -> Floats:

@@ -1,8 +1,9 @@
 r"""Classifiers chosen, blended and calibrated by the noisy labels alone.
 
 1. Every candidate predicts rows that it was not trained on.
-2. The weights of the blend minimise the mean log loss of the given labels of those rows. With more
-   than two classes, some labels are taken to be random.
+2. The weights of the blend minimise the mean log loss of the given labels of those rows, as far as
+   these tell: the search starts from the candidates' priors and stops early. With more than two
+   classes, some labels are taken to be random.
 3. The noise model of the audit is fitted to the blend's predictions and the given labels: a
    transition matrix \(T\), and a temperature that calibrates the blend to the true labels.
 4. A blend that has learned the noise predicts it. If the labels of the most confident predictions
@@ -38,6 +39,7 @@ from labelproof.models.blend import take_back
 from labelproof.tabular.candidates import (
     Candidate,
     Confirmed,
+    ConfirmedKernel,
     Floats,
     Forest,
     Kernel,
@@ -63,7 +65,7 @@ _SMALL = 5_000
 _MOST_OF_ONE = 10_000
 """Number of rows up to which a forest may have leaves of one row."""
 _CONFIRMED = 5_000
-"""Number of rows up to which `Confirmed` is a candidate; with more, its ten forests are slow."""
+"""Number of rows up to which confirmed labels are tried; with more, ten forests are slow."""
 _PREDICTED = 0.75
 """Agreement with the labels above which few can be wrong: leaving out those that are not confirmed
 would cost more than it gains."""
@@ -139,6 +141,8 @@ def choose_candidates(examples: LabelledRows, *, seed: int, n_jobs: int | None) 
     ]
     if len(examples.rows) <= _CONFIRMED and not examples.too_few:
         candidates.append(Confirmed(**common))
+        if len(examples.class_weight) == 2:
+            candidates.append(ConfirmedKernel(**common))
     return candidates
 
 
@@ -206,7 +210,7 @@ def _compare(candidates: Sequence[Candidate], examples: LabelledRows, *, verbose
         started = time.perf_counter()
         held, share = examples.held_labels, examples.held_share
         agreement = max((each.agreement for each in compared.values()), default=0.0)
-        if isinstance(candidate, Confirmed) and agreement > _PREDICTED:
+        if isinstance(candidate, Confirmed | ConfirmedKernel) and agreement > _PREDICTED:
             continue
         tables = _held_out(candidate, examples, examples.labels)
         for variant, table in enumerate(tables):
@@ -222,7 +226,8 @@ def _make_committee(
     candidates: Sequence[Candidate], examples: LabelledRows, compared: Compared
 ) -> Committee:
     given, held, share = examples.given, examples.held_labels, examples.held_share
-    weights = _blend(compared, share)
+    priors = np.array([candidates[number].prior for number, _ in compared])
+    weights = _blend(compared, priors, share)
     blended = np.sum([weight * compared[key].table for key, weight in weights.items()], axis=0)
     mean = _over_cuts(blended, examples)
     noise = fit_noise_model(np.log(mean), given)
@@ -355,13 +360,13 @@ def _agreement(table: Floats, given: NDArray[np.int64], share: Floats) -> float:
     return float(share @ (table.argmax(axis=1) == given))
 
 
-def _blend(compared: Compared, share: Floats) -> dict[tuple[int, int], float]:
+def _blend(compared: Compared, priors: Floats, share: Floats) -> dict[tuple[int, int], float]:
     """The weight of each variant in the blend, by expectation maximisation.
 
-    It starts from equal weights and stops early: few labels say little about which is best.
+    It starts from the priors and stops early: few labels say little about which is best.
     """
     likelihoods = np.stack([each.likelihood for each in compared.values()])
-    weights = np.full(len(likelihoods), 1 / len(likelihoods))
+    weights = priors / priors.sum()
     for _ in range(_STEPS):
         weights *= likelihoods @ (share / (weights @ likelihoods))
     weights[weights < min(_NEGLIGIBLE, weights.max())] = 0.0
