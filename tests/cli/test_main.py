@@ -186,10 +186,15 @@ def test_commands_that_only_tell() -> None:
         assert all(part in text for part in said), words
 
 
-def test_a_mistake_is_one_message_and_exit_code_two() -> None:
+def test_a_mistake_is_one_message_and_exit_code_two(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    sizes = [*(f"{row}.5" for row in range(40)), "about 3"]
+    table.write_text("\n".join(["size,label", *(f"{size},{len(size) % 2}" for size in sizes)]))
     for words, said in (
         (("losses", "10*nce+may"), ("unknown loss 'may'; did you mean 'mae'?", "         ^")),
         (("demo", "--noisee", "none"), ("--noise",)),
+        (("data", "show", str(table)), ("'about 3' in line 42; fix them, or use --skip-unread",)),
+        (("fit", str(table), "--strict"), ("fix them, or leave out --strict to treat them",)),
     ):
         result = labelproof_to_its_end(*words)
         assert result.returncode == 2

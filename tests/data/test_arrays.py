@@ -113,6 +113,7 @@ def test_what_cannot_be_a_dataset_is_refused(tmp_path: Path) -> None:
         ({"x": COLOUR, "y": LABELS - 1}, "from 0 for each"),
         ({"x": COLOUR, "y": LABELS / 4}, "class from 0"),
         ({"x": COLOUR, "y": np.ones((6, 3))}, "for each example"),
+        *(({"x": COLOUR, "y": ["a", "b", word] * 2}, "row 2, 5") for word in ("?", "nan", "")),
         ({"x": COLOUR, "y": LABELS, "class_names": ["a"]}, "none for 2"),
         ({"x": COLOUR - 128.5, "y": LABELS}, "from -128.5"),
         ({"x": COLOUR.astype(np.float32), "y": LABELS}, "to 255; scale"),

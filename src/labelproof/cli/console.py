@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 import webbrowser
 from collections.abc import Iterator
@@ -39,10 +40,11 @@ def for_flags(message: str) -> str:
     """Rewrite a message of the library for the command line: flags instead of arguments.
 
     >>> for_flags("fix them, or use on_error='skip'")
-    'fix them, or use --skip-unreadable, or leave out --strict'
+    'fix them, or use --skip-unreadable'
     """
-    flags = "--skip-unreadable, or leave out --strict"
-    return message.replace("on_error='skip'", flags).replace(" (label=)", "")
+    # A command has one of these flags: the other behaviour is its default.
+    flag = "leave out --strict" if "--strict" in sys.argv else "use --skip-unreadable"
+    return message.replace("use on_error='skip'", flag).replace(" (label=)", "")
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from labelproof.data.dataset import Dataset, Split, order_classes, report_simila
 from labelproof.data.images import OnError, channel_statistics
 from labelproof.data.notices import few, readable
 from labelproof.data.splits import SPLITS
-from labelproof.data.table import dataset_from_rows
+from labelproof.data.table import dataset_from_rows, refuse_missing
 from labelproof.npz import read_npz
 from labelproof.ranges import choose
 
@@ -144,6 +144,7 @@ def _label_column(array: NDArray[Any], place: str) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim == 1 and array.dtype.kind in "US":
+        refuse_missing(place, as_words(array))
         return array
     if array.dtype.kind in "iufb":
         if array.ndim == 2 and np.isin(array, (0, 1)).all() and (array.sum(axis=1) == 1).all():

@@ -280,6 +280,18 @@ def as_text(column: pd.Series) -> pd.Series:
     return pd.Series(np.array([*cells, ""], dtype=object)[codes], index=column.index, dtype=object)
 
 
+def refuse_missing(argument: str, values: Any) -> None:
+    """Refuse missing values, and text that stands for them."""
+    # A list as objects: NumPy would convert its missing values to text.
+    array = np.array(values, dtype=object) if isinstance(values, list) else np.asarray(values)
+    missing = pd.isna(array.ravel())
+    if array.dtype.kind in "OUT":
+        missing |= np.array([str(value).strip() in NO_NAME for value in array.ravel()], bool)
+    rows = [str(row) for row in np.flatnonzero(missing)]
+    if rows:
+        raise ValueError(f"{argument}: expected a value for each row, got none in row {few(rows)}")
+
+
 def group_names(column: pd.Series) -> pd.Series:
     """The cells of a group column; empty where the group is unknown."""
     text = as_text(column)

@@ -22,9 +22,9 @@ from labelproof.data import Columns, Dataset, Split, hold_out
 from labelproof.data.arrays import as_images
 from labelproof.data.dataset import refuse_classes, report_similar
 from labelproof.data.images import Statistics, channel_statistics
-from labelproof.data.notices import count, few
+from labelproof.data.notices import count
 from labelproof.data.splits import admit_groups
-from labelproof.data.table import NO_NAME
+from labelproof.data.table import refuse_missing
 from labelproof.fitting.recipe import complete_loss
 from labelproof.losses import Loss, format_loss
 from labelproof.models import make_network
@@ -100,7 +100,7 @@ def admit_examples(
     if labels is None:
         name = type(estimator).__name__
         raise ValueError(f"{name} requires y to be passed, but the target y is None")
-    _refuse_missing("y", labels)
+    refuse_missing("y", labels)
     inputs, form = _admit_features(estimator, features, known)
     given = _check(labels, dtype=None, ensure_2d=False, ensure_min_samples=0, input_name="y")
     given = column_or_1d(given, warn=True)
@@ -116,7 +116,7 @@ def admit_examples(
     weight = weight * compute_sample_weight(class_weight, given)
     together = None
     if groups is not None:
-        _refuse_missing("groups", groups)
+        refuse_missing("groups", groups)
         together = admit_groups(np.asarray(groups), len(inputs))
     used = np.flatnonzero(weight > 0)
     names = [str(name) for name in classes[np.unique(indices[used])]]
@@ -191,7 +191,10 @@ def _encode(estimator: BaseEstimator, features: Any, columns: Columns) -> NDArra
     _validate(estimator, features, reset=False, skip_check_array=True)
     if not _is_frame(features):
         features = pd.DataFrame(features, columns=getattr(estimator, "feature_names_in_", None))
-    return columns.encode(_as_frame(features), place="X")
+    try:
+        return columns.encode(_as_frame(features), place="X")
+    except ValueError as error:
+        raise ValueError(str(error).replace("use on_error='skip'", "set them to NaN")) from None
 
 
 def _images(features: Any, known: Form | None) -> NDArray[np.uint8]:
@@ -206,17 +209,6 @@ def _images(features: Any, known: Form | None) -> NDArray[np.uint8]:
             return images
         expected = f"images of {height} x {width} pixels and {channels} channels"
     raise ValueError(f"X: expected {expected}, as the classifier was fitted on, got {array.shape}")
-
-
-def _refuse_missing(argument: str, values: Any) -> None:
-    # A list as objects: NumPy would convert its missing values to text.
-    array = np.array(values, dtype=object) if isinstance(values, list) else np.asarray(values)
-    missing = pd.isna(array.ravel())
-    if array.dtype.kind in "OUT":
-        missing |= np.array([str(value).strip() in NO_NAME for value in array.ravel()], bool)
-    rows = [str(row) for row in np.flatnonzero(missing)]
-    if rows:
-        raise ValueError(f"{argument}: expected a value for each row, got none in row {few(rows)}")
 
 
 Weights = dict[str, NDArray[np.generic]]
