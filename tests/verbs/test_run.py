@@ -45,7 +45,8 @@ def test_images_are_predicted_from_arrays_datasets_and_files(
         *(f"p({name})" for name in range(10)),
     ]
     np.testing.assert_allclose(predicted.iloc[:, 2:], digits.probabilities(images), rtol=1e-5)
-    pd.testing.assert_frame_equal(digits.predict(load_digits()), predicted)
+    for dataset in (load_digits(), "digits"):
+        pd.testing.assert_frame_equal(digits.predict(dataset), predicted)
     np.save(tmp_path / "new.npy", images[:, 0])
     from_file = digits.predict(str(tmp_path / "new.npy"))
     assert from_file.index.name == "index"

@@ -25,8 +25,9 @@ from labelproof.data.images import (
     as_picture,
     decode_image,
 )
-from labelproof.data.load import ARRAYS
+from labelproof.data.load import ARRAYS, load_dataset
 from labelproof.data.notices import count, few, notice, readable
+from labelproof.data.published import is_known
 from labelproof.data.table import TableSource, as_text, find_column, is_table, read_table, row_names
 from labelproof.training.batches import CHUNK
 from labelproof.training.trained_network import TrainedNetwork
@@ -67,6 +68,8 @@ def predict_data(
     run: TrainedNetwork, data: NewData, *, on_error: OnError = "raise"
 ) -> pd.DataFrame:
     """Predictions for samples of any kind, as `Run.predict` returns them."""
+    if isinstance(data, str) and is_known(data):
+        data = load_dataset(data)
     given: Sequence[Any] = data if isinstance(data, list) else [data]
     if given and all(isinstance(path, str | os.PathLike) for path in given):
         found = predict_paths(run, [Path(path).expanduser() for path in given], on_error=on_error)

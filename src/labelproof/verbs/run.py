@@ -66,8 +66,8 @@ class Run(TrainedNetwork):
         Args:
             data: For a run on a table, a table's path, a DataFrame with the same columns in any
                 order, or an array `(N, F)`. For one on images, an image file, a folder of images, a
-                table that names them, or an array of them. A list of paths. Or a dataset: its test
-                split, or its training split if there is none. Labels are not needed.
+                table that names them, or an array of them. A list of paths. Or a dataset or its
+                name: its test split, or its training split if there is none. Labels are not needed.
             on_error: How to handle cells of a table that are not numbers: `"raise"` refuses the
                 table, `"skip"` treats them as missing.
 
