@@ -74,6 +74,9 @@ def test_the_table_goes_to_a_file_or_to_standard_output(
     for output in ("deep/predictions.csv", "./-"):
         assert succeed("predict", digits_run, "a.png", "--output", output).stdout == ""
         assert Path(output).read_text() == shown.stdout
+    for output in ("predictions.xlsx", "predictions.parquet"):
+        refused = refusal("predict", digits_run, "a.png", "--output", output)
+        assert "a file such as predictions.csv" in refused
     refused = refusal("export", digits_run, "--output", "-")
     assert refused.startswith("--output: expected a file such as model.onnx, got -")
 

@@ -43,6 +43,8 @@ def test_decisions_are_exported_and_replace_nothing_but_an_export(
     file.write_text("size,kind\n1,x\n")
     assert "an earlier export" in refusal("review", tmp_path / "audit", "--export", file)
     assert file.read_text() == "size,kind\n1,x\n"
+    other = file.with_suffix(".xlsx")
+    assert "expected a new CSV file" in refusal("review", tmp_path / "audit", "--export", other)
 
 
 def test_data_that_have_moved_are_told_and_nothing_is_lost(audit: Audit, tmp_path: Path) -> None:

@@ -271,7 +271,7 @@ def output_file(written: str, *, example: str) -> Path:
     """
     path = Path(written)
     folder = written.endswith(("/", os.sep)) or path.is_dir()
-    if folder or written == "-" or path.suffix.lower() == ".gz":
+    if folder or written == "-" or path.suffix.lower() in (".gz", ".parquet", ".xlsx"):
         raise ValueError(f"--output: expected a file such as {example}, got {written}")
     return path
 

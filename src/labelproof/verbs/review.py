@@ -117,8 +117,9 @@ def _check_export(file: Path) -> None:
     if file.is_file():
         with file.open("rb") as stream:
             exported = stream.readline().strip() == ",".join(COLUMNS).encode()
-    if file.suffix.lower() == ".gz" or (file.exists() and not exported):
-        raise ValueError(f"--export: expected a new file or an earlier export, got {file}")
+    other = file.suffix.lower() in (".gz", ".parquet", ".xlsx")
+    if other or (file.exists() and not exported):
+        raise ValueError(f"--export: expected a new CSV file or an earlier export, got {file}")
 
 
 def _end(standing: Review, folder: Path, place: Path) -> str:
