@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from small_runs import StopAfter
-from trained import labelproof, labelproof_to_its_end, refusal, succeed, write_things
+from trained import labelproof, labelproof_to_its_end, refusal, succeed, things, write_things
 from typer.testing import Result
 
 from labelproof.audit import Audit, open_samples
@@ -271,6 +271,14 @@ def test_killed_before_its_page_it_keeps_what_was_trained(
     succeed(*command, "--id", "colour")  # a column for suspects.csv changes nothing else
     assert Audit.read(folder).ids
     assert (folder / AUDIT).read_bytes() == kept
+
+
+def test_a_column_that_names_the_rows_is_suggested_as_id(tmp_path: Path) -> None:
+    table = things().assign(ticket_id=[f"T-{1000 + 7 * row}" for row in range(60)])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    command = ("audit", tmp_path / "t.csv", "--output", tmp_path / "audit")
+    assert "suspects.csv (--id ticket_id adds that column)\n" in succeed(*command).stdout
+    assert "suspects.csv\n" in succeed(*command, "--id", "ticket_id").stdout
 
 
 def test_the_data_are_found_from_any_folder(

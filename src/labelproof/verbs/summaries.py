@@ -138,19 +138,24 @@ def describe_fit(
     if audit is not None:
         lines.append(f"Report: {folder / INSIDE / PAGE}")
     new = "NEW.csv" if dataset.tabular else "NEW-IMAGES"
-    column = None if dataset.columns is None else dataset.columns.row_number
-    if column is not None:
-        new += f" --id {shlex.quote(column)}"
+    column = _identifier(dataset)
     place = shlex.quote(str(folder))
-    lines.append(f"Next: labelproof predict {place} {new}")
+    lines.append(f"Next: labelproof predict {place} {new}{column and ' '}{column}")
     if audit is not None and len(audit.findings.suspects):
         lines.append(f"Review: labelproof review {place}")
     return "\n".join(line for line in lines if line)
 
 
+def _identifier(dataset: Dataset) -> str:
+    """The flag that names the column of identifiers, if one was left out as such."""
+    column = None if dataset.columns is None else dataset.columns.row_number
+    return "" if column is None else f"--id {shlex.quote(column)}"
+
+
 def describe_audit(audit: Audit, folder: Path) -> str:
     """The findings of an audit, its files, and what to do next."""
     findings = audit.findings
+    column = "" if audit.ids or audit.dataset is None else _identifier(audit.dataset)
     some = len(findings.suspects) or findings.estimated_count
     pairs = confusions(findings, confusion_counts(findings)) if some else []
     lines = [
@@ -158,7 +163,7 @@ def describe_audit(audit: Audit, folder: Path) -> str:
         finding(findings, seen=audit.seen),
         *(remark(name, audit) for name in ("annotators", "after_review")),
         confused_most(pairs, [readable(name) for name in audit.class_names]),
-        f"Suspects: {folder / SUSPECTS}",
+        f"Suspects: {folder / SUSPECTS}{column and f' ({column} adds that column)'}",
         f"Report: {folder / PAGE}",
     ]
     if len(audit.findings.suspects):
