@@ -62,6 +62,8 @@ def test_every_kind_of_table_is_the_same_dataset(tmp_path: Path) -> None:
         dataset = load_dataset(source, **options)  # pyright: ignore[reportArgumentType]
         np.testing.assert_array_equal(dataset.train.array, wanted.train.array, err_msg=str(source))
         assert dataset.class_names == wanted.class_names
+    excel = load_dataset(tmp_path / "table.xlsx")
+    assert list(excel.train.places or ())[:2] == ["row 2", "row 3"]  # as a spreadsheet numbers them
     polars = pytest.importorskip("polars").from_pandas(frame)
     for given in (frame, frame.convert_dtypes(), frame.astype({"colour": "category"}), polars):
         dataset = load_dataset(given)

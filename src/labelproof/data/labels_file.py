@@ -38,7 +38,7 @@ def relabel(
     >>> len(digits.train), len(corrected.train)
     (1347, 1346)
     """
-    place = readable(str(file))
+    place = readable(os.fspath(file))
     table = read_table(file, text=["sample", "label", "given"])
     rows: Any = pd.DataFrame(
         {

@@ -152,6 +152,7 @@ def read_table(
         else:
             check_room(path)
             table = pd.read_excel(path)
+            table.index = pd.RangeIndex(2, len(table) + 2, name="row")  # as the spreadsheet shows
     except ImportError as error:
         raise ImportError(f"{place}: {error}") from None
     except Exception as error:  # corrupted files make the readers raise almost anything
@@ -265,7 +266,7 @@ def find_label(names: Iterable[str], label: str | None, *, place: str) -> str:
         return find_column(names, label, place=place, argument="label")
     usual = [name for name in names if name.casefold() in LABELS]
     if len(usual) != 1:
-        named = few(usual or names, shown=8)
+        named = few(usual or names, shown=20)
         raise ValueError(f"label: name the label column of {place} with --label (label=): {named}")
     return usual[0]
 
