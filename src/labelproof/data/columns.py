@@ -23,10 +23,10 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MOST_VALUES = 50  # values of a category that get a feature of their own
-MOST_WORDS = 100  # words of longer texts that get a feature of their own
+MOST_WORDS = 200  # words of longer texts that get a feature of their own
 _MOST_WORDS_ALONE = 1000
 """The same in a table without numbers, among whose features more words would hide these."""
-_MOST_CELLS = 10_000_000  # rows times words, above which there are fewer words, 100 at least
+_MOST_CELLS = 10_000_000  # rows times words, above which there are fewer words
 FEWEST_ROWS = 2
 """Rows that a value needs for a feature of its own: a single row does not generalise."""
 LARGEST = 1e30
@@ -169,8 +169,8 @@ class Columns:
     feature flags it. A category becomes a feature for each value that at least two training rows
     have, the 50 most frequent at most, and one for all others. `true` and `false` become 1 and 0.
     A date becomes its number of days, and where it is in the year, the week and, with a time, the
-    day. Text that differs in (nearly) every row becomes a feature for each word that at least 1% of
-    the rows have, 100 at most; in a table without numbers, for each word that at least three rows
+    day. Text that differs in (nearly) every row becomes a feature for each word that at least 0.5%
+    of the rows have, 200 at most; in a table without numbers, each word that at least three rows
     have, 1,000 at most. Columns without information are left out: empty or constant ones, text
     without such words, and row numbers.
 
@@ -361,7 +361,7 @@ def _words(text: str) -> set[str]:
 def _frequent_words(texts: Sequence[str], alone: bool) -> tuple[str, ...]:
     """The most frequent words, without those of more than half of the texts."""
     counts = Counter(word for text in texts for word in _words(text))
-    least, most = max(3, len(texts) / 100), MOST_WORDS
+    least, most = max(3, len(texts) / 200), MOST_WORDS
     if alone:
         least, most = 3, max(most, min(_MOST_WORDS_ALONE, _MOST_CELLS // len(texts)))
     frequent = [(-rows, word) for word, rows in counts.items() if least <= rows <= len(texts) / 2]
