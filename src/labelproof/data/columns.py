@@ -26,7 +26,7 @@ MOST_VALUES = 50  # values of a category that get a feature of their own
 MOST_WORDS = 200  # words of longer texts that get a feature of their own
 _MOST_WORDS_ALONE = 1000
 """The same in a table without numbers, among whose features more words would hide these."""
-_MOST_CELLS = 10_000_000  # rows times words, above which there are fewer words
+_MOST_CELLS = 5_000_000  # rows times words, above which there are fewer words
 FEWEST_ROWS = 2
 """Rows that a value needs for a feature of its own: a single row does not generalise."""
 LARGEST = 1e30
