@@ -40,7 +40,7 @@ def committee(candidate: Candidate, rows: np.ndarray, labels: np.ndarray) -> Com
     )
 
 
-KINDS = [Linear(), Kernel(landmarks=20), Forest(), Confirmed(), ConfirmedKernel()]
+KINDS = [Linear(), Kernel(landmarks=20), Forest(), Confirmed(rounds=2), ConfirmedKernel()]
 
 
 @pytest.mark.parametrize("candidate", KINDS, ids=lambda each: each.names[0])

@@ -154,11 +154,11 @@ class _Kernel(_Member):
 
 
 class _Forest(_Member):
-    """The mean of trees, whose nodes are in one table.
+    """The mean of each variant's trees, whose nodes are in one table.
 
     Rows whose `feature` is at most `threshold` go to the node `left`, others to `right`; a leaf
-    leads to itself. `roots` are the first nodes of the trees, and `value` has the share of each
-    class in a leaf.
+    leads to itself. `roots`, `(V, T)`, are the first nodes of the trees, and `value` has the share
+    of each class in a leaf.
     """
 
     names = ("feature", "threshold", "left", "right", "roots", "value")
@@ -183,11 +183,12 @@ class _Forest(_Member):
 
     @override
     def forward(self, rows: Tensor, standard: Tensor) -> Tensor:
-        node = self.roots.long().expand(rows.shape[0], -1)
+        node = self.roots.long().flatten().expand(rows.shape[0], -1)
         for _ in range(self.depth):
             at = rows.float().gather(1, self.feature[node].long())
             node = torch.where(at <= self.threshold[node], self.left[node], self.right[node]).long()
-        return self.value[node].double().mean(dim=1)[None]
+        found = self.value[node].double().unflatten(1, self.roots.shape)
+        return found.mean(dim=2).movedim(1, 0)
 
 
 _KINDS: dict[str, type[_Member]] = {"linear": _Linear, "kernel": _Kernel, "forest": _Forest}

@@ -300,7 +300,8 @@ class Forest(Candidate):
             seen = np.zeros(groups.max() + 1, np.bool_)
             seen[groups[drawn]] = True
             out = np.flatnonzero(~seen[groups])
-            predicted[out] += tree.predict(rows[out]).reshape(len(out), -1)
+            if len(out):  # a tree of a few rows may have seen them all
+                predicted[out] += tree.predict(rows[out]).reshape(len(out), -1)
         predicted[predicted.sum(axis=1) == 0] = 1.0  # no tree has left it out
         return forest, as_probabilities(predicted / predicted.sum(axis=1, keepdims=True))
 
@@ -327,8 +328,7 @@ class Forest(Candidate):
 
     def tensors(self) -> tuple[str, dict[str, Any]]:
         """The nodes of all trees in one table, children after their parents."""
-        (forest,) = self.fitted
-        trees = [each.tree_ for each in forest.estimators_]
+        trees = [each.tree_ for forest in self.fitted for each in forest.estimators_]
         sizes = [tree.node_count for tree in trees]
         roots = np.concatenate([[0], np.cumsum(sizes)[:-1]])
         first = np.repeat(roots, sizes)
@@ -343,7 +343,7 @@ class Forest(Candidate):
             "threshold": _rounded_down(np.where(leaf, 0.0, threshold)),
             "left": np.where(leaf, place, left + first).astype(np.int32),
             "right": np.where(leaf, place, right + first).astype(np.int32),
-            "roots": roots.astype(np.int64),
+            "roots": roots.astype(np.int64).reshape(len(self.fitted), -1),
             "value": value[:, :, 0].astype(np.float32),
         }
 
@@ -363,22 +363,36 @@ def _rounded_down(numbers: Floats) -> NDArray[np.float32]:
 class Confirmed(Forest):
     """A forest of the rows whose labels a first forest predicts out of bag.
 
-    If many labels are wrong and classes are far apart, it is far more accurate than the first.
+    If many labels are wrong and classes are far apart, it is far more accurate than the first. A
+    second round trains on the rows whose labels this forest predicts, and so on.
     """
 
     prior: ClassVar[float] = 3.0
+    rounds: int = 1
 
     @property
     def names(self) -> tuple[str, ...]:
-        """A single one."""
-        return (f"forest of confirmed labels (leaf={self.leaf})",)
+        """One for each round."""
+        name = f"forest of confirmed labels (leaf={self.leaf})"
+        return tuple(
+            f"{name}, round {number + 1}" if number else name for number in range(self.rounds)
+        )
 
     def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
-        """By folds, whose labels neither forest has seen."""
+        """By folds, whose labels no forest has seen."""
         return self._by_folds(examples, parts)
 
     def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
-        yield from super()._train(_confirmed(examples, self._out_of_bag(examples)[1]), chosen)
+        _, predicted = self._out_of_bag(examples)
+        last = max(chosen)
+        for number in range(last):
+            kept = _confirmed(examples, predicted)
+            forest, unseen = self._out_of_bag(examples.take(kept))
+            if number in chosen:
+                yield forest
+            predicted = self._predict(forest, examples.rows)
+            predicted[kept] = unseen
+        yield self._make().fit(*examples.take(_confirmed(examples, predicted)))
 
 
 @dataclass
@@ -392,6 +406,7 @@ class ConfirmedKernel(Kernel):
     prior: ClassVar[float] = 10.0
     sharpness: float = 0.5
     ridges: tuple[float, ...] = (80.0,)
+    landmarks: int = 200  # enough for what is so smooth
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -407,16 +422,16 @@ class ConfirmedKernel(Kernel):
         predicted = np.empty_like(examples.labels)
         order = np.concatenate([part.validation for part in parts])
         predicted[order] = super().held_out(examples, parts).mean(axis=0)
-        yield from super()._train(_confirmed(examples, predicted), chosen)
+        yield from super()._train(examples.take(_confirmed(examples, predicted)), chosen)
 
 
-def _confirmed(examples: SoftRows, predicted: Floats) -> SoftRows:
+def _confirmed(examples: SoftRows, predicted: Floats) -> NDArray[np.int64]:
     """The rows whose labels are predicted, and all rows of a class of which none is."""
     given = examples.labels.argmax(axis=1)
     # Relative to the class frequencies, or rare classes would never be confirmed.
     kept = (predicted / examples.labels.mean(axis=0).clip(1e-6)).argmax(axis=1) == given
     lost = np.setdiff1d(given, given[kept])
-    return examples.take(np.flatnonzero(kept | np.isin(given, lost)))
+    return np.flatnonzero(kept | np.isin(given, lost))
 
 
 def as_probabilities(table: NDArray[Any]) -> Floats:

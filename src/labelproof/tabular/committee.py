@@ -140,8 +140,10 @@ def choose_candidates(examples: LabelledRows, *, seed: int, n_jobs: int | None) 
         *(Forest(**common, leaf=leaf, groups=examples.groups) for leaf in leaves),
     ]
     if len(examples.rows) <= _CONFIRMED and not examples.too_few:
-        candidates.append(Confirmed(**common))
-        if len(examples.class_weight) == 2:
+        # Of two classes, a second round may confirm a single one.
+        two = len(examples.class_weight) == 2
+        candidates.append(Confirmed(**common, rounds=1 if two else 2))
+        if two:
             candidates.append(ConfirmedKernel(**common))
     return candidates
 
