@@ -215,10 +215,9 @@ class Audit:
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         arrays |= {each.name: getattr(findings, each.name) for each in fields(findings)}
         arrays = {name: each for name, each in arrays.items() if isinstance(each, np.ndarray)}
-        arrays |= {name: _packed(getattr(self, name)) for name in _TEXTS}
+        arrays |= {name: _packed(list(getattr(self, name))) for name in _TEXTS}
         if self.cells is not None:
-            text = json.dumps(self.cells.to_dict("split"))
-            arrays["cells"] = np.frombuffer(text.encode(), dtype=np.uint8)
+            arrays["cells"] = _packed(self.cells.to_dict("split"))
         write_arrays(folder / SAMPLES, arrays)
         values = {
             "version": _VERSION,
@@ -266,12 +265,11 @@ class Audit:
             own |= {name: arrays[name] for name in _ARRAYS if name in arrays}
             own |= {name: _unpacked(arrays[name]) for name in _TEXTS}
             if "cells" in arrays:
-                cells = json.loads(arrays["cells"].tobytes())
-                own["cells"] = pd.DataFrame(**cells).loc[own["samples"]]
+                own["cells"] = pd.DataFrame(**_unpacked(arrays["cells"])).loc[own["samples"]]
             if "annotators" in values:
                 own["annotators"] = pd.DataFrame(values["annotators"])
             return cls(**own, class_names=tuple(values["class_names"]), findings=findings)
-        except (ValueError, KeyError, TypeError, OSError) as error:
+        except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
             raise ValueError(
                 f"{path}: not a whole audit ({error}); 'labelproof audit' with --fresh makes it "
                 "anew"
@@ -330,11 +328,10 @@ def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _packed(texts: Sequence[str]) -> NDArray[np.uint8]:
-    """Texts as bytes: in an array of texts each would take as much as the longest."""
-    joined = "".join(f"{text}\0" for text in texts).encode("utf-8", "surrogateescape")
-    return np.frombuffer(joined, dtype=np.uint8)
+def _packed(values: Any) -> NDArray[np.uint8]:
+    """Texts as JSON in bytes: in an array of texts each would take as much as the longest."""
+    return np.frombuffer(json.dumps(values).encode(), dtype=np.uint8)
 
 
-def _unpacked(packed: NDArray[np.uint8]) -> list[str]:
-    return packed.tobytes().decode("utf-8", "surrogateescape").split("\0")[:-1]
+def _unpacked(packed: NDArray[np.uint8]) -> Any:
+    return json.loads(packed.tobytes())
