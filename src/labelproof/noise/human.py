@@ -77,18 +77,13 @@ def human_labels(
             f"{', '.join(sorted(arrays)) or 'none'}"
         )
     clean, noisy = (admit_labels(arrays[name], name=f"{path}: {name}") for name in (_CLEAN, key))
-    if clean.shape != noisy.shape:
+    if len(clean) != len(noisy):
+        raise ValueError(f"{path}: expected {len(clean)} {which!r} labels, got {len(noisy)}")
+    if labels is not None and not np.array_equal(labels, clean):
         raise ValueError(
-            f"{path}: expected as many {which!r} labels as clean ones, "
-            f"got {len(noisy)} and {len(clean)}"
+            f"labels: expected the {len(clean)} clean labels of {path} in their order; the "
+            "images are in another order, or another dataset's"
         )
-    if labels is not None:
-        given = np.asarray(labels)
-        if not np.array_equal(given, clean):
-            raise ValueError(
-                f"labels: expected the {len(clean)} clean labels of {path} in their order; the "
-                "images are in another order, or another dataset's"
-            )
     num_classes = int(max(clean.max(initial=0), noisy.max(initial=0))) + 1
     if num_classes > _MOST_CLASSES:
         raise ValueError(f"{path}: expected labels below {_MOST_CLASSES}, got {num_classes - 1}")

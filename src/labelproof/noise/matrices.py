@@ -211,10 +211,6 @@ def find_rivals(matrix: Matrix, *, class_sizes: ArrayLike | None = None) -> list
     matrix = check_matrix(matrix)
     num_classes = len(matrix)
     sizes = np.ones(num_classes) if class_sizes is None else np.asarray(class_sizes, np.float64)
-    if sizes.shape != (num_classes,) or not np.isfinite(sizes).all() or (sizes < 0).any():
-        raise ValueError(
-            f"class_sizes: expected {num_classes} numbers of at least 0, got {class_sizes!r}"
-        )
     present = sizes > 0
     rows = [
         f"class {label} is labelled {rival} with probability {other:.3g} and {label} with "

@@ -244,8 +244,6 @@ def corrupt_by_instance(
         Xia et al., "Part-dependent Label Noise: Towards Instance-dependent Label Noise", NeurIPS
         2020, algorithm 2.
     """
-    if num_classes < 2:
-        raise ValueError(f"num_classes: expected at least 2, got {num_classes}")
     rate = within("rate", rate, 0, 1)
     deviation = within("deviation", deviation, 0)
     clean = admit_labels(labels, num_classes)
