@@ -141,8 +141,7 @@ def test_what_cannot_be_built_is_refused_by_its_name() -> None:
     sizes = {"width": [0], "num_classes": [0], "image_shape": [(64,)]}
     refused: list[tuple[Any, dict[str, Any], dict[str, list[Any]]]] = [
         (models.ResNet, resnet, {"depth": [20], "stem": ["mnist"], **sizes}),
-        (models.MLP, perceptron, {"hidden": [256, (8, 0)], "batch_norm": [1]}),
-        (models.MLP, perceptron, {"input_shape": [64, (), (0,)]}),
+        (models.MLP, perceptron, {"hidden": [(8, 0)], "input_shape": [(0,)]}),
     ]
     for make, usual, cases in refused:
         for name, values in cases.items():

@@ -13,7 +13,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from labelproof.ranges import flag, whole
+from labelproof.ranges import whole
 
 
 class Network(nn.Module):
@@ -91,13 +91,7 @@ def sizes(name: str, shape: Sequence[int]) -> tuple[int, ...]:
 
     >>> sizes("input_shape", [64])
     (64,)
-    >>> sizes("input_shape", 64)
-    Traceback (most recent call last):
-        ...
-    TypeError: input_shape: expected sizes such as (3, 32, 32) or (64,), got 64
     """
-    if isinstance(shape, str) or not isinstance(shape, Sequence):
-        raise TypeError(f"{name}: expected sizes such as (3, 32, 32) or (64,), got {shape!r}")
     return tuple(whole(name, size, 1) for size in shape)
 
 
@@ -195,10 +189,8 @@ class MLP(Network):
     ):
         super().__init__()
         num_classes = whole("num_classes", num_classes, 1)
-        batch_norm = flag("batch_norm", batch_norm)
-        if not (shape := sizes("input_shape", input_shape)):
-            raise ValueError("input_shape: expected at least one size, got none")
-        widths = [math.prod(shape), *sizes("hidden", hidden)]
+        inputs = math.prod(sizes("input_shape", input_shape))
+        widths = [inputs, *sizes("hidden", hidden)]
         layers: list[nn.Module] = [nn.Flatten()]
         with global_state_kept():
             for inputs, outputs in pairwise(widths):
