@@ -104,8 +104,6 @@ def test_refusals(pets: Any) -> None:
         (frame, ["ann"], None, "annotators: expected two columns"),
         (frame, ["ann", "rob"], None, "annotators: expected a column .* mean 'bob'"),
         (frame, both, "ann", "label: expected a column"),
-        (frame.assign(consensus="cat"), both, None, "label: expected a name"),
-        (frame.set_axis([0] * len(frame)), both, None, "annotators: expected an index"),
     ):
         with pytest.raises(ValueError, match=words):
             load_dataset(data, annotators=names, label=label)

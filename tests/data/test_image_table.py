@@ -85,7 +85,7 @@ def test_what_cannot_be_used_is_refused(folder: Path) -> None:
         "path,label,split\n1.png,a,train\n2.png,b,\n": "split such as train in line 3",
         TABLE + "5.png,cat\n": r"1 of 5 rows without a file: line 6 \(5\.png\)",
         TABLE + "sub,cat\n": r"1 of 5 rows without a file: line 6 \(sub\)",
-        TABLE.replace("dog", " "): r"2 of 4 rows without a label: line 3 \(2\.png\), line 5",
+        TABLE.replace("dog", " "): "2 of 4 rows without a label: line 3, line 5",
         TABLE + "./1.png,dog\n": "more than one label",
         many: r"9 of 9 rows without a file: .*line 2 \(0\.gif\)",
     }.items():
@@ -100,8 +100,8 @@ def test_what_cannot_be_used_is_left_out_by_choice_and_named(folder: Path) -> No
     said = "\n".join(messages)
     # 1.png is out as well: nobody knows which of its labels is right.
     assert dataset.train.labels.tolist() == [1, 0, 1]
-    assert "1 of 9 rows without a label: line 10 (4.jpg)" in said
-    assert "1 of 9 rows without a file: line 7 (6.png)" in said
+    assert "1 of 9 rows without a label: line 10" in said
+    assert "1 of 8 rows without a file: line 7 (6.png)" in said
     assert "with more than one label for a file: line 2 (1.png), line 8 (1.png)" in said
     assert "1 row left out, the same path and label again" in said
     assert "5.png" in said.splitlines()[-1]

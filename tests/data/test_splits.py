@@ -299,8 +299,6 @@ def test_images_of_a_patient_stay_together(tmp_path: Path) -> None:
     assert dataset.train.groups is not None
     assert dataset.train.groups.tolist() == [0] * 4 + [4] * 4 + [8] * 4
     assert not said, said
-    with pytest.raises(ValueError, match="group: expected a column beside"):
-        load_dataset(path, group="finding", label="finding")
 
 
 def test_imbalances_keep_the_published_counts_and_the_seed_decides_which() -> None:

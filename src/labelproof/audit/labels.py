@@ -49,7 +49,7 @@ from labelproof.audit.samples import (
     read_cells,
 )
 from labelproof.data.annotators import JudgedVotes, judge_votes
-from labelproof.data.dataset import Dataset
+from labelproof.data.dataset import Dataset, as_indices
 from labelproof.data.notices import notice
 from labelproof.intervals import NORMAL_95, matrix_interval, wilson_interval
 
@@ -155,7 +155,7 @@ def _describe(
     samples = [samples[place] for place in index.tolist()]
     cells = read_cells(labels, data)
     if dataset is not None and dataset.train.votes is not None:
-        columns = pd.Index(class_names).get_indexer(pd.Index([*dataset.class_names, ""]))
+        columns = as_indices([*dataset.class_names, ""], class_names)
         votes = columns[dataset.train.votes[index]]  # the last column is of no class: -1
         table = None if logits is None else softmax(shift(read_part(logits, slice(None))), 1.0)
         judged = judge_votes(votes, len(class_names), table)

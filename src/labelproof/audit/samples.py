@@ -27,7 +27,7 @@ from pandas.util import hash_pandas_object
 from labelproof.audit.folder import Audit
 from labelproof.audit.predictions import table_of
 from labelproof.audit.typical import Typical
-from labelproof.data.dataset import Dataset, Split
+from labelproof.data.dataset import Dataset, Split, as_indices
 from labelproof.data.duplicates import find_duplicate_rows, find_duplicates
 from labelproof.data.images import (
     ImageFiles,
@@ -171,8 +171,7 @@ def _locate(audit: Audit, dataset: Dataset) -> Audit:
     places = {name: place for place, name in enumerate(names)}
     index = np.array([places.get(name, -1) for name in audit.samples], dtype=np.int64)
     if audit.method.get("noise") is None:
-        numbers = {name: number for number, name in enumerate(audit.class_names)}
-        known = np.array([numbers[name] for name in dataset.class_names])
+        known = as_indices(dataset.class_names, audit.class_names)
         index[known[dataset.train.labels[index]] != audit.findings.given] = -1
     if audit.marks is not None:
         marks = mark_rows(read_cells(dataset, audit.data), audit.samples)

@@ -18,18 +18,14 @@ Reference:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.data.dataset import order_classes
-from labelproof.data.table import as_text, find_column
+from labelproof.data.dataset import as_indices, order_classes
 
-CONSENSUS = "consensus"
-"""The name of the label column that annotators' columns are replaced by."""
 _STEPS = 100
 _TOLERANCE = 1e-5
 """Change of the mean log-likelihood at which a fit has converged."""
@@ -141,18 +137,9 @@ class _Votes:
         return JudgedVotes(posterior, confusion, accuracy, likelihood)
 
 
-def read_votes(table: pd.DataFrame, columns: Sequence[str], place: str) -> pd.DataFrame:
-    """The cells of the annotators' columns as text; empty for no label."""
-    if len(set(columns)) < 2:
-        raise ValueError(f"annotators: expected two columns of labels or more, got {columns}")
-    find = partial(find_column, table.columns, place=place, argument="annotators")
-    return pd.DataFrame({name: as_text(table[name]) for name in map(find, columns)})
-
-
-def as_indices(votes: pd.DataFrame, class_names: Sequence[str]) -> NDArray[np.int64]:
+def vote_indices(votes: pd.DataFrame, class_names: Sequence[str]) -> NDArray[np.int64]:
     """Votes as class indices, `(N, A)`; -1 for none and for other classes."""
-    known = pd.Index(class_names, dtype=object)
-    return np.stack([known.get_indexer(votes[name]) for name in votes], axis=1).astype(np.int64)
+    return np.stack([as_indices(votes[name], class_names) for name in votes], axis=1)
 
 
 def consensus(votes: pd.DataFrame) -> pd.Series:
@@ -162,7 +149,7 @@ def consensus(votes: pd.DataFrame) -> pd.Series:
     ['cat', 'dog', '']
     """
     names = order_classes(set(votes.to_numpy(object).ravel()) - {""})
-    indices = as_indices(votes, names)
+    indices = vote_indices(votes, names)
     found = pd.Series("", index=votes.index, dtype=object)
     if names:
         chosen = np.array(names, dtype=object)[judge_votes(indices, len(names)).posterior.argmax(1)]

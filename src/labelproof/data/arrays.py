@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from labelproof.data.columns import Columns
-from labelproof.data.dataset import Dataset, Split, order_classes, report_similar
+from labelproof.data.dataset import Dataset, Split, as_indices, order_classes, report_similar
 from labelproof.data.images import OnError, channel_statistics
 from labelproof.data.notices import few, readable
 from labelproof.data.splits import SPLITS
@@ -133,10 +133,7 @@ def class_indices(
         return tuple(names), {split: column.astype(np.int64) for split, column in columns.items()}
     words = {split: as_words(column) for split, column in columns.items()}
     ordered = order_classes(word for split in words.values() for word in split)
-    index = pd.Index(ordered, dtype=object)
-    return ordered, {
-        split: index.get_indexer(pd.Index(values, dtype=object)) for split, values in words.items()
-    }
+    return ordered, {split: as_indices(values, ordered) for split, values in words.items()}
 
 
 def _label_column(array: NDArray[Any], place: str) -> NDArray[Any]:

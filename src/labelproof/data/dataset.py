@@ -171,8 +171,7 @@ class Dataset:
         """
         if tuple(names) == self.class_names:
             return self
-        numbers = {name: number for number, name in enumerate(names)}
-        index = np.array([numbers.get(name, -1) for name in self.class_names], dtype=np.int64)
+        index = as_indices(self.class_names, names)
         # An unknown class without samples does no harm.
         used = np.unique(np.concatenate([split.labels for split in self.splits.values()]))
         if unknown := [self.class_names[label] for label in used if index[label] < 0]:
@@ -212,6 +211,16 @@ def order_classes(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(different, key=lambda name: (int(name), name)))
 
 
+def as_indices(words: Any, names: Sequence[str]) -> NDArray[np.int64]:
+    """The index of each word among the names of the classes, -1 for any other.
+
+    >>> as_indices(["dog", "", "cat"], ["cat", "dog"])
+    array([ 1, -1,  0])
+    """
+    index = pd.Index(names, dtype=object).get_indexer(pd.Index(words, dtype=object))
+    return index.astype(np.int64)
+
+
 def refuse_classes(place: str, names: Sequence[str], samples: int) -> None:
     """Refuse classes that no classifier can learn: one alone, or one for each sample."""
     if len(names) < 2:
@@ -220,6 +229,18 @@ def refuse_classes(place: str, names: Sequence[str], samples: int) -> None:
     if len(names) >= max(samples, 3):
         found = f"{count(len(names), 'label')} ({few(names)}) of {count(samples, 'sample')}"
         raise ValueError(f"{place}: expected labels that samples share, got {found}")
+
+
+def report_classes(
+    place: str, labels: NDArray[np.int64], names: Sequence[str], *, fewest: int = 1
+) -> None:
+    """Warn of classes with fewer training samples, and of names that are nearly the same."""
+    counts = np.bincount(labels, minlength=len(names))
+    if rare := [name for name, samples in zip(names, counts, strict=True) if samples < fewest]:
+        words = "without a" if fewest == 1 else "with at most a single"
+        classes = count(len(rare), "class", "classes")
+        notice(f"{place}: {classes} {words} training sample: {few(rare)}")
+    report_similar(place, names)
 
 
 def report_similar(place: str, names: Iterable[str]) -> None:

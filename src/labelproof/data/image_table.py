@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,9 @@ from labelproof.data.table import (
     TableSource,
     as_text,
     find_column,
-    find_label,
-    group_checksum,
-    group_names,
+    read_labelled,
     read_table,
     row_names,
-    split_names,
     split_parts,
     table_place,
     table_stem,
@@ -51,6 +47,7 @@ def load_image_table(
     short_side: int | None = None,
     label: str | None = None,
     group: str | None = None,
+    annotators: Sequence[str] = (),
 ) -> Dataset:
     r"""Read a table with a row for each image: its path, its label and perhaps its split.
 
@@ -66,6 +63,7 @@ def load_image_table(
         short_side: As for [`load_folder`][labelproof.data.load_folder].
         label: As for [`load_dataset`][labelproof.data.load_dataset].
         group: Likewise.
+        annotators: Likewise.
 
     Returns:
         A dataset whose images are decoded on access, in the table's order. Its labels count as not
@@ -81,48 +79,50 @@ def load_image_table(
     >>> dataset.class_names, dataset.train.labels, dataset.test.labels
     (('cat', 'dog'), array([0, 1]), array([0]))
     """
-    named = [name for name in (label, group) if name]
-    table = read_table(source, text=named)
-    place = table_place(table)
-    images = image_column(table, drop=named)
-    if images is None:
-        raise ValueError(f"{place}: expected a column of images (.png, .jpg, ...)")
-    column = find_label(table.columns, label, place=place)
-    if group is not None:
-        group = find_column(table.columns, group, place=place, argument="group")
-    if group in (images, column):
-        raise ValueError(f"group: expected a column beside images and labels, got {group!r}")
+    given = read_labelled(
+        source, label=label, group=group, annotators=annotators, on_error=on_error
+    )
+    table, place = given.rows, given.place
+    images = _require_images(table, place, drop=[name for name in (label, group) if name])
+    groups = "" if given.groups is None else given.groups
     rows = pd.DataFrame(
         {
             "written": as_text(table[images]),
-            "label": as_text(table[column]),
-            "split": split_names(table, place),
-            "group": "" if group is None else group_names(table[group]),
+            "label": given.words,
+            "split": given.splits,
+            "group": groups,
             "row": list(row_names(table)),
         }
-    ).reset_index(drop=True)
+    )
     rows["path"] = _paths(rows["written"], table)
     rows = _usable(rows, place, on_error)
-    if on_error != "later" and group is not None:
-        report_shared_groups(place, group, rows["group"], rows["split"])
+    if on_error != "later" and given.group is not None:
+        report_shared_groups(place, given.group, rows["group"], rows["split"])
     contents = {}
     for split, part in split_parts(rows["split"].to_numpy(object), place).items():
-        paths, labels, groups = (
-            rows[key].iloc[part].tolist() for key in ("path", "label", "group")
+        chosen = rows.iloc[part]
+        contents[split] = LabelledFiles(
+            chosen["path"].tolist(),
+            chosen["label"].tolist(),
+            None if given.groups is None else chosen["group"].tolist(),
+            None if given.votes is None else given.votes.loc[chosen.index],
         )
-        contents[split] = LabelledFiles(paths, labels, groups if group else None)
     name = readable(table_stem(table.attrs.get("path", "table")))
-    dataset = dataset_from_files(name, contents, None, on_error, short_side)
-    grouping = "" if group is None else group_checksum(contents["train"].groups or ())
-    return replace(dataset, label=column, group=group, grouping=grouping)
+    return given.describe(dataset_from_files(name, contents, None, on_error, short_side))
+
+
+def _require_images(table: pd.DataFrame, place: str, *, drop: Sequence[str] = ()) -> str:
+    images = image_column(table, drop=drop)
+    if images is None:
+        raise ValueError(f"{place}: expected a column of images (.png, .jpg, ...)")
+    return images
 
 
 def listed_images(source: TableSource, column: str | None = None) -> list[tuple[str, str, str]]:
     """The name of each row of an image table, the image's path, and the cell of `column`."""
     table = read_table(source, text=[] if column is None else [column])
-    place, images = table_place(table), image_column(table)
-    if images is None:
-        raise ValueError(f"{place}: expected a column of images (.png, .jpg, ...)")
+    place = table_place(table)
+    images = _require_images(table, place)
     extra = pd.Series("", index=table.index)
     if column is not None:
         extra = as_text(table[find_column(table.columns, column, place=place, argument="id")])
@@ -139,14 +139,13 @@ def _paths(written: pd.Series, table: pd.DataFrame) -> list[str]:
 
 
 def _usable(rows: Any, place: str, on_error: OnError) -> pd.DataFrame:
-    """The rows with a label and a file, each path once in a split and with one label."""
+    """The rows with a file, each path once in a split and with one label."""
     there = bool if on_error == "later" else os.path.isfile
     exists = np.array([there(path) for path in rows["path"]])
-    labels = rows["label"].mask(rows["label"] == "").groupby(rows["path"]).transform("nunique")
+    labels = rows.groupby("path")["label"].transform("nunique")
     problems = {
-        "without a label": rows["label"] == "",
-        "without a file": (rows["label"] != "") & ~exists,
-        "with more than one label for a file": (rows["label"] != "") & exists & (labels > 1),
+        "without a file": pd.Series(~exists, rows.index),
+        "with more than one label for a file": exists & (labels > 1),
     }
     for words, wrong in problems.items():
         if wrong.any():

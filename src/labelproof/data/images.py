@@ -12,14 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from labelproof.data.dataset import Dataset, Split, order_classes, report_similar
+from labelproof.data.annotators import vote_indices
+from labelproof.data.dataset import Dataset, Split, as_indices, order_classes, report_classes
 from labelproof.data.duplicates import report_duplicates
 from labelproof.data.notices import count, few, leave_out, notice, readable
 from labelproof.data.splits import joined_groups, splittable
@@ -337,11 +338,12 @@ def sample_statistics(images: ImageFiles, *, sample: int = 256) -> Statistics:
 
 @dataclass(frozen=True)
 class LabelledFiles:
-    """Image files with the class name and, if known, the group of each."""
+    """Image files with the class name of each and, if known, its group and its votes."""
 
     files: Sequence[Encoded]
     labels: Sequence[str]
     groups: Sequence[str] | None = None
+    votes: pd.DataFrame | None = None
 
 
 def dataset_from_files(
@@ -363,44 +365,63 @@ def dataset_from_files(
         raise ValueError(f"{name}: expected a split train with labels, got {few(list(splits))}")
     choose("on_error", on_error, get_args(OnError))
     names = class_names or order_classes(word for part in splits.values() for word in part.labels)
-    report_similar(name, names)
     opened = on_error != "later"
     copies = report_duplicates(name, splits) if opened and statistics is None else {}
-    kept: dict[str, tuple[Sequence[Encoded], Any, Any]] = {}
+    contents: dict[str, Split] = {}
     unreadable: list[str] = []
     grey = opened
     for split, content in splits.items():
-        labels = pd.Index(names, dtype=object).get_indexer(pd.Index(content.labels, dtype=object))
+        labels = as_indices(content.labels, names)
         groups = joined_groups(content.groups, copies.get(split))
         if content.groups is None:
             groups = splittable(groups, labels)
-        files, chosen = content.files, list(range(len(labels)))
+        votes = None if content.votes is None else vote_indices(content.votes, names)
+        files = ImageFiles(content.files, short_side=short_side)
+        part = Split(files, labels, groups=groups, votes=votes)
         if opened:
             full = on_error == "skip"
-            chosen, problems, all_grey = examine_images(files, full=full, short_side=short_side)
+            kept, problems, all_grey = examine_images(files.files, full=full, short_side=short_side)
             unreadable += problems
-            grey = grey and (all_grey or not chosen)
-            files = [files[index] for index in chosen]
-        if chosen:
-            kept[split] = files, labels[chosen], None if groups is None else groups[chosen]
+            grey = grey and (all_grey or not kept)
+            part = select_samples(part, np.array(kept, np.int64))
+        if len(part):
+            contents[split] = part
     if unreadable:
         total = count(sum(len(content.labels) for content in splits.values()), "image")
         share = f"{len(unreadable):,} of {total}"
         leave_out(f"{name}: {share} cannot be read: {few(unreadable)}", on_error)
-    if "train" not in kept:
+    if "train" not in contents:
         raise ValueError(f"{name}: none of the training images can be read")
-    present = set(kept["train"][1].tolist())
-    if missing := [word for label, word in enumerate(names) if label not in present]:
-        classes = count(len(missing), "class", "classes")
-        notice(f"{name}: {classes} without a training image: {few(missing)}")
-    source = partial(ImageFiles, mode="L" if grey else "RGB", short_side=short_side)
-    contents = {
-        split: Split(source(files), labels, groups=groups)
-        for split, (files, labels, groups) in kept.items()
-    }
-    train: Any = contents["train"].images
+    report_classes(name, contents["train"].labels, names)
+    for part in contents.values():
+        cast(ImageFiles, part.images).mode = "L" if grey else "RGB"
+    train = cast(ImageFiles, contents["train"].images)
     mean, std = statistics or (sample_statistics(train) if opened else _UNSEEN)
     return Dataset(name, contents, tuple(names), mean, std, clean=False)
+
+
+def select_samples(split: Split, kept: NDArray[np.int64]) -> Split:
+    """Some samples of a split, under their old names."""
+    if len(kept) == len(split):
+        return split
+    images: Any = split.images
+    places: Any = split.places
+    if places is not None:
+        places = [places[index] for index in kept.tolist()]
+    if isinstance(images, np.ndarray):
+        # Samples keep their old index as their name.
+        places = places or [str(index) for index in kept.tolist()]
+        images = images[kept]
+    elif isinstance(images, ImageFiles):
+        files = [images.files[index] for index in kept.tolist()]
+        images = ImageFiles(files, mode=images.mode, short_side=images.short_side)
+    return Split(
+        images,
+        split.labels[kept],
+        places,
+        None if split.groups is None else split.groups[kept],
+        None if split.votes is None else split.votes[kept],
+    )
 
 
 def sample_names(split: Split, data: str | os.PathLike[str]) -> list[str]:

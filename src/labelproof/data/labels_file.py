@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from labelproof.data.dataset import Dataset, Split
-from labelproof.data.images import ImageFiles, sample_names
+from labelproof.data.dataset import Dataset, as_indices
+from labelproof.data.images import sample_names, select_samples
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.table import as_text, find_column, read_table, row_names
 
@@ -77,7 +76,7 @@ def relabel(
             )
         if changed:
             notice(problem)
-    numbers = pd.Index(classes, dtype=object).get_indexer(pd.Index(rows["label"], dtype=object))
+    numbers = as_indices(rows["label"], classes)
     labels = before.copy()
     labels[index[numbers >= 0]] = numbers[numbers >= 0]
     kept = np.ones(len(labels), dtype=np.bool_)
@@ -90,28 +89,4 @@ def relabel(
     split = select_samples(replace(dataset.train, labels=labels), np.flatnonzero(kept))
     return replace(
         dataset, splits={**dataset.splits, "train": split}, left_out=(*dataset.left_out, *left_out)
-    )
-
-
-def select_samples(split: Split, kept: NDArray[np.int64]) -> Split:
-    """Some samples of a split, under their old names."""
-    if len(kept) == len(split):
-        return split
-    images: Any = split.images
-    places: Any = split.places
-    if places is not None:
-        places = [places[index] for index in kept.tolist()]
-    if isinstance(images, np.ndarray):
-        # Samples keep their old index as their name.
-        places = places or [str(index) for index in kept.tolist()]
-        images = images[kept]
-    elif isinstance(images, ImageFiles):
-        files = [images.files[index] for index in kept.tolist()]
-        images = ImageFiles(files, mode=images.mode, short_side=images.short_side)
-    return Split(
-        images,
-        split.labels[kept],
-        places,
-        None if split.groups is None else split.groups[kept],
-        None if split.votes is None else split.votes[kept],
     )

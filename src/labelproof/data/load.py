@@ -8,15 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
-from labelproof.data.annotators import CONSENSUS, as_indices, consensus, read_votes
 from labelproof.data.arrays import load_arrays
 from labelproof.data.dataset import Dataset
 from labelproof.data.huggingface import load_huggingface
 from labelproof.data.image_folder import load_folder
-from labelproof.data.image_table import image_column, listed_images, load_image_table
-from labelproof.data.images import ImageFiles, OnError
+from labelproof.data.image_table import image_column, load_image_table
+from labelproof.data.images import OnError
 from labelproof.data.labels_file import relabel
 from labelproof.data.published import is_known, load_published, load_webvision
 from labelproof.data.table import (
@@ -26,8 +23,6 @@ from labelproof.data.table import (
     is_table,
     load_table,
     read_table,
-    row_names,
-    table_place,
 )
 
 ARRAYS = (".npz", ".npy")
@@ -190,42 +185,15 @@ def _load(source: TableSource, reading: Reading, on_error: OnError, features: bo
 def _load_table(
     source: TableSource, reading: Reading, on_error: OnError, features: bool
 ) -> Dataset:
-    named = [name for name in (reading.label, reading.group) if name is not None]
+    columns = (reading.label, reading.group, *reading.annotators)
+    named = [name for name in columns if name is not None]
     numbers: Any = {"decimal": reading.decimal, "thousands": reading.thousands}
-    table = read_table(source, text=[*named, *reading.annotators], on_error=on_error, **numbers)
-    if reading.annotators:
-        return _load_votes(table, reading, on_error, features)
+    table = read_table(source, text=named, on_error=on_error, **numbers)
     options: Any = {"on_error": on_error, "label": reading.label, "group": reading.group}
+    options["annotators"] = reading.annotators
     dropped = {name.strip().casefold() for name in reading.drop}
     kept = table.drop(columns=[name for name in table.columns if name.casefold() in dropped])
     shown = features or "path" in table.attrs
     if shown and image_column(kept, drop=named) is not None:
         return load_image_table(kept, **options)
     return load_table(table, drop=reading.drop, features=features, **numbers, **options)
-
-
-def _load_votes(
-    table: pd.DataFrame, reading: Reading, on_error: OnError, features: bool
-) -> Dataset:
-    """A table with columns of several annotators, which are not features."""
-    place = table_place(table)
-    votes = read_votes(table, reading.annotators, place)
-    if not table.index.is_unique:
-        raise ValueError("annotators: expected an index without repeats; see DataFrame.reset_index")
-    rest, label = table.drop(columns=list(votes)), reading.label
-    if label is None:
-        label = CONSENSUS
-        if label in rest:
-            raise ValueError(f"label: expected a name, since {place} has a column {label!r}")
-        rest[label] = consensus(votes)
-    dataset = _load_table(rest, replace(reading, label=label, annotators=()), on_error, features)
-    # Rows without a label, and images that cannot be read, were left out.
-    train, names = dataset.train, list(row_names(table))
-    kept = train.places
-    if isinstance(train.images, ImageFiles):
-        names = [path for _, path, _ in listed_images(table)]
-        kept = train.images.files
-    found = votes.set_axis(names).groupby(level=0).first().loc[list(kept or ())]
-    splits = {**dataset.splits}
-    splits["train"] = replace(train, votes=as_indices(found, dataset.class_names))
-    return replace(dataset, splits=splits, label=reading.label, annotators=tuple(votes))

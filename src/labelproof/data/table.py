@@ -10,14 +10,16 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from labelproof.data.annotators import consensus, vote_indices
 from labelproof.data.cifar import read_gzip
 from labelproof.data.columns import (
     Columns,
@@ -27,7 +29,7 @@ from labelproof.data.columns import (
     row_parts,
     text_codes,
 )
-from labelproof.data.dataset import Dataset, Split, order_classes, report_similar
+from labelproof.data.dataset import Dataset, Split, as_indices, order_classes, report_classes
 from labelproof.data.duplicates import find_duplicate_rows, report_copies
 from labelproof.data.images import OnError
 from labelproof.data.notices import count, few, leave_out, notice, readable
@@ -293,15 +295,81 @@ def refuse_missing(argument: str, values: Any) -> None:
         raise ValueError(f"{argument}: expected a value for each row, got none in row {few(rows)}")
 
 
-def group_names(column: pd.Series) -> pd.Series:
-    """The cells of a group column; empty where the group is unknown."""
-    text = as_text(column)
-    return text.mask(text.isin(MISSING), "")
+class LabelledTable(NamedTuple):
+    """The rows of a table that have a label, and what its columns say of each.
+
+    Without `annotators` there are no `votes`, and without a `group` no `groups`. Without a `label`
+    column, `words` are the labels that the annotators make most probable.
+    """
+
+    rows: Any
+    place: str
+    label: str | None
+    group: str | None
+    words: pd.Series
+    splits: NDArray[np.object_]
+    groups: pd.Series | None
+    votes: pd.DataFrame | None
+
+    def describe(self, dataset: Dataset) -> Dataset:
+        """The dataset, with the columns that it was read by."""
+        grouping = ""
+        if self.groups is not None:
+            words = "\0".join(self.groups[self.splits == "train"])
+            grouping = f"{zlib.crc32(words.encode('utf-8', 'surrogateescape')):08x}"
+        annotators = () if self.votes is None else tuple(self.votes)
+        columns: Any = {"label": self.label, "group": self.group, "annotators": annotators}
+        return replace(dataset, grouping=grouping, **columns)
 
 
-def group_checksum(groups: Iterable[str]) -> str:
-    """A checksum of the groups of the training rows."""
-    return f"{zlib.crc32(chr(0).join(groups).encode('utf-8', 'surrogateescape')):08x}"
+def read_labelled(
+    source: TableSource,
+    *,
+    label: str | None,
+    group: str | None,
+    annotators: Sequence[str],
+    on_error: OnError,
+    **numbers: Any,
+) -> LabelledTable:
+    """Read a table, and find its labels, splits and groups; the arguments are `load_table`'s."""
+    named = [name for name in (label, group, *annotators) if name is not None]
+    table: Any = read_table(source, text=named, on_error=on_error, **numbers)
+    place, votes = table_place(table), None
+    if not table.index.is_unique:
+        table = table.reset_index(drop=True)
+    if annotators:
+        votes = _read_votes(table, annotators, place)
+        table = table.drop(columns=list(votes))
+    if votes is not None and label is None:
+        words = consensus(votes)
+    else:
+        label = find_label(table.columns, label, place=place)
+        words = as_text(table[label])
+    if group is not None:
+        group = find_column(table.columns, group, place=place, argument="group")
+    unlabelled = words == ""
+    if unlabelled.all():
+        raise ValueError(f"{place}: expected rows with labels, found none")
+    if unlabelled.any():
+        share = f"{unlabelled.sum():,} of {count(len(table), 'row')}"
+        rows = few(list(row_names(table[unlabelled])))
+        leave_out(f"{place}: {share} without a label: {rows}", on_error)
+        table, words = table[~unlabelled], words[~unlabelled]
+        votes = None if votes is None else votes[~unlabelled]
+    groups = None
+    if group is not None:
+        groups = as_text(table[group])
+        groups = groups.mask(groups.isin(MISSING), "")
+    splits = _split_names(table, place)
+    return LabelledTable(table, place, label, group, words, splits, groups, votes)
+
+
+def _read_votes(table: pd.DataFrame, columns: Sequence[str], place: str) -> pd.DataFrame:
+    """The cells of the annotators' columns as text; empty for no label."""
+    if len(set(columns)) < 2:
+        raise ValueError(f"annotators: expected two columns of labels or more, got {columns}")
+    find = partial(find_column, table.columns, place=place, argument="annotators")
+    return pd.DataFrame({name: as_text(table[name]) for name in map(find, columns)})
 
 
 def load_table(
@@ -312,6 +380,7 @@ def load_table(
     like: tuple[Columns, Sequence[str]] | None = None,
     drop: str | Sequence[str] = (),
     group: str | None = None,
+    annotators: Sequence[str] = (),
     decimal: str = ".",
     thousands: str | None = None,
     features: bool = True,
@@ -331,6 +400,7 @@ def load_table(
             of the classes may be missing here.
         drop: Columns that are not features.
         group: The group column: rows of one group are never split apart. It is not a feature.
+        annotators: As for `load_dataset`.
         decimal: As for `read_table`.
         thousands: Likewise.
         features: Whether to read features; if not, rows have only labels and names.
@@ -350,59 +420,41 @@ def load_table(
     if like is not None:
         decimal, thousands = like[0].decimal, like[0].thousands
     choose("on_error", on_error, get_args(OnError))
-    named = [name for name in (label, group) if name is not None]
     numbers: dict[str, Any] = {"decimal": decimal, "thousands": thousands}
-    table: Any = read_table(source, text=named, on_error=on_error, **numbers)
-    place = table_place(table)
-    if not len(table):
-        raise ValueError(f"{place}: expected a row for each example, got none")
-    if not table.index.is_unique:
-        table = table.reset_index(drop=True)
-    column = find_label(table.columns, label, place=place)
+    how: Any = {"group": group, "annotators": annotators, "on_error": on_error, **numbers}
+    given = read_labelled(source, label=label, **how)
+    table, place, words, splits = given.rows, given.place, given.words, given.splits
     dropped = [
         find_column(table.columns, name, place=place, argument="drop")
         for name in ((drop,) if isinstance(drop, str) else drop)
     ]
-    if group is not None:
-        group = find_column(table.columns, group, place=place, argument="group")
-    for argument, names in {"drop": dropped, "group": [group]}.items():
-        if column in names:
-            raise ValueError(f"{argument}: expected a column beside the labels, got {column!r}")
-    words = as_text(table[column])
-    if (words == "").any():
-        if (words == "").all():
-            raise ValueError(f"{place}: expected labels in the column {column!r}, found none")
-        unlabelled = row_names(table[words == ""])
-        share = f"{len(unlabelled):,} of {count(len(table), 'row')}"
-        named = few(list(unlabelled))
-        leave_out(f"{place}: {share} without a label in {column!r}: {named}", on_error)
-        table, words = table[words != ""], words[words != ""]
-    splits = split_names(table, place)
+    if given.label in dropped:
+        raise ValueError(f"drop: expected a column beside the labels, got {given.label!r}")
     parts = split_parts(splits, place)
-    left_out = {**dict.fromkeys(dropped, DROPPED), **({group: GROUPED} if group else {})}
+    left_out = dict.fromkeys(dropped, DROPPED)
+    if given.group is not None:
+        left_out[given.group] = GROUPED
     kept = [
         name
         for name in table.columns
-        if name != column and name not in left_out and name.casefold() != "split"
+        if name != given.label and name not in left_out and name.casefold() != "split"
     ]
-    if features and not kept:
-        raise ValueError(f"{place}: expected columns beside the labels in {column!r}, found none")
     columns = None if like is None else like[0]
     class_names = order_classes(words) if like is None else tuple(like[1])
-    labels = pd.Index(class_names, dtype=object).get_indexer(words).astype(np.int64)
+    labels = as_indices(words, class_names)
     if (labels < 0).any():
         got = few(sorted(set(words[labels < 0])))
-        raise ValueError(f"{place}: expected labels {few(class_names)}, got {got} in {column!r}")
+        raise ValueError(f"{place}: expected labels {few(class_names)}, got {got}")
     if like is None:
-        _check_labels(labels[parts["train"]], class_names, column, place, named=label is not None)
+        usual = label is None and given.label is not None
+        _check_labels(labels[parts["train"]], class_names, place, usual=usual)
         if features:
             columns = Columns.learn(table[kept].iloc[parts["train"]], place=place)
             columns = replace(columns, left_out=(*columns.left_out, *left_out.items()), **numbers)
     rows = np.empty((len(table), 0), np.float32)
     if columns is not None:
         rows = columns.encode(table, place=place, on_error=on_error)
-    places, in_train, together = row_names(table), parts["train"], None
-    groups = None if group is None else group_names(table[group])
+    places, in_train, together, groups = row_names(table), parts["train"], None, given.groups
     # When rows are read again, these warnings have been given already.
     if on_error != "later" and like is None:
         copies = None
@@ -414,26 +466,26 @@ def load_table(
             report_copies(place, "row", pd.DataFrame(found))
             report_leaks(place, columns, rows[in_train], labels[in_train], class_names)
         if groups is not None:
-            report_shared_groups(place, str(group), groups, splits)
+            report_shared_groups(place, str(given.group), groups, splits)
         together = joined_groups(
             None if groups is None else groups.iloc[in_train],
             None if copies is None else copies[in_train],
         )
-        if group is None:
+        if groups is None:
             together = splittable(together, labels[in_train])
     contents = {
-        split: Split(rows[part], labels[part], places[part], together if split == "train" else None)
-        for split, part in parts.items()
+        split: Split(rows[part], labels[part], places[part]) for split, part in parts.items()
     }
-    grouping = "" if groups is None else group_checksum(groups.iloc[in_train])
+    votes = None if given.votes is None else vote_indices(given.votes.iloc[in_train], class_names)
+    contents["train"] = replace(contents["train"], groups=together, votes=votes)
     frame, name = table, "table"
     if "path" in table.attrs:
         frame, name = None, readable(table_stem(table.attrs["path"]))
     dataset = dataset_from_rows(name, contents, class_names, columns)
-    return replace(dataset, label=column, group=group, grouping=grouping, frame=frame)
+    return given.describe(replace(dataset, frame=frame))
 
 
-def split_names(table: pd.DataFrame, place: str) -> NDArray[np.object_]:
+def _split_names(table: pd.DataFrame, place: str) -> NDArray[np.object_]:
     """The split of each row from the column `split`; without such a column, `train` for all."""
     column = next((name for name in table.columns if name.casefold() == "split"), None)
     if column is None:
@@ -457,21 +509,19 @@ def split_parts(splits: NDArray[np.object_], place: str) -> dict[str, Any]:
 
 
 def _check_labels(
-    labels: NDArray[np.int64], names: Sequence[str], column: str, place: str, *, named: bool
+    labels: NDArray[np.int64], names: Sequence[str], place: str, *, usual: bool
 ) -> None:
-    """Refuse labels that cannot be classes; warn of classes with hardly any rows."""
-    counts = np.bincount(labels, minlength=len(names))
-    classes = int((counts > 0).sum())
-    report_similar(f"{place}: column {column!r}", names)
-    if not named and are_numbers(names).all() and classes > 20 and len(labels) < 10 * classes:
-        numbers = f"{column!r} has {classes:,} different numbers in {count(len(labels), 'row')}"
+    """Refuse labels that cannot be classes, and warn of doubtful classes.
+
+    Many numbers in a column that only has a `usual` name of labels are not taken for classes.
+    """
+    classes = len(np.unique(labels))
+    if usual and are_numbers(names).all() and classes > 20 and len(labels) < 10 * classes:
+        numbers = f"labels of {classes:,} different numbers in {count(len(labels), 'row')}"
         raise ValueError(
             f"{place}: {numbers}, as in regression; name the labels with --label (label=)"
         )
-    for least, words in ((0, "without a training row"), (1, "with a single training row")):
-        rare = [name for name, rows in zip(names, counts, strict=True) if rows == least]
-        if rare:
-            notice(f"{place}: {count(len(rare), 'class', 'classes')} {words}: {few(rare)}")
+    report_classes(place, labels, names, fewest=2)
 
 
 def dataset_from_rows(

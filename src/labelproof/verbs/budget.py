@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from labelproof.data.labels_file import select_samples
+from labelproof.data.images import select_samples
 from labelproof.data.notices import count
 from labelproof.fitting.attempts import Attempts
 from labelproof.ranges import within
