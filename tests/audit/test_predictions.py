@@ -75,7 +75,10 @@ def test_class_names_say_which_column_is_which() -> None:
             assert np.array_equal(found.labels, MADE.given + 1)
     for said, arguments in {
         "probabilities: expected 3 columns": (wide, WORDS),
-        "probabilities: expected rows that sum to 1": (pd.DataFrame(wide, columns=names), WORDS),
+        "probabilities: expected rows .* with a sum of 1": (
+            pd.DataFrame(wide, columns=names),
+            WORDS,
+        ),
         "class_names: ": (wide, WORDS, ["ape", "ant", "ant", "cat"]),
         "labels: expected classes among .* got cat": (wide, WORDS, ["ape", "ant", "bee", "dog"]),
         "probabilities: .* none for cat, bee, ant; .* are dog": (
@@ -170,15 +173,15 @@ REFUSED: list[tuple[Any, str]] = [
     (np.zeros((0, 3)), r"of shape \(0, 3\)"),
     (np.array([["a", "b"]]), "expected numbers .* got <U1"),
     (np.array([[0.5, 0.5]], dtype=object), "expected numbers .* got object"),
-    (np.array([[3.0, 0.5]]), r"got 3\.5 in row 0; of logits, take the softmax first"),
-    (GOOD * 100, "got 100 in row 0; .* divide percentages"),
-    (with_entry(0.75), r"sum to 1, got 0\.95 in row 1"),
-    (with_entry(np.nan), "from 0 to 1, got nan in row 1, column 2"),
-    (with_entry(-0.2), r"from 0 to 1, got -0\.2 in row 1, column 2"),
-    (with_entry(np.inf), "got inf in row 1, column 2"),
-    (with_entry(1e300), "got inf in row 1"),
-    (pd.DataFrame({"0": [0.5], "1": ["most"]}), "got nan in row 0, column 1"),
-    (pd.DataFrame({"0": [0.5], "1": [None]}), "got nan in row 0, column 1"),
+    (np.array([[3.0, 0.5]]), r"sum 3\.5 in row 0; apply a softmax to logits"),
+    (GOOD * 100, "sum 100 in row 0; .* divide percentages"),
+    (with_entry(0.75), r"sum 0\.95 in row 1"),
+    (with_entry(np.nan), "smallest nan .* in row 1"),
+    (with_entry(-0.2), r"smallest -0\.2 .* in row 1"),
+    (with_entry(np.inf), "sum inf in row 1"),
+    (with_entry(1e300), "sum inf in row 1"),
+    (pd.DataFrame({"0": [0.5], "1": ["most"]}), "sum nan in row 0"),
+    (pd.DataFrame({"0": [0.5], "1": [None]}), "sum nan in row 0"),
 ]
 
 

@@ -357,19 +357,14 @@ def _check_probabilities(table: NDArray[Any]) -> None:
     for rows, chunk in read_parts(table, CACHED):
         with np.errstate(over="ignore"):  # an infinite sum is refused below
             sums = chunk @ ones
-        wrong = np.flatnonzero(~(np.abs(sums - 1) <= _SUM_TOLERANCE))  # NaN is not less
-        if len(wrong) or not chunk.min() >= 0:
-            outside = np.argwhere(~((chunk >= 0) & (chunk < np.inf)))
-            if len(outside):
-                row, column = outside[0].tolist()
-                raise ValueError(
-                    f"probabilities: expected numbers from 0 to 1, got {chunk[row, column]:g} in "
-                    f"row {rows.start + row}, column {column}; of logits, take the softmax first"
-                )
+        wrong = ~(np.abs(sums - 1) <= _SUM_TOLERANCE)  # NaN is not less
+        if wrong.any() or not chunk.min() >= 0:
+            row = int((wrong | (chunk < 0).any(axis=1)).argmax())
             raise ValueError(
-                f"probabilities: expected rows that sum to 1, got {sums[wrong[0]]:.4g} in row "
-                f"{rows.start + wrong[0]}; of logits, take the softmax first; divide percentages "
-                "by 100; name classes that no label has with class_names (--class-names)"
+                f"probabilities: expected rows of numbers from 0 to 1 with a sum of 1, got the "
+                f"smallest {chunk[row].min():g} and the sum {sums[row]:.4g} in row "
+                f"{rows.start + row}; apply a softmax to logits; divide percentages by 100; name "
+                "classes that no label has with class_names (--class-names)"
             )
         decided = decided and bool(((chunk == 0) | (chunk == 1)).all())
     if decided:
