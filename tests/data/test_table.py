@@ -55,7 +55,6 @@ def test_every_kind_of_table_is_the_same_dataset(tmp_path: Path) -> None:
         write(tmp_path, TABLE.replace(",", "\t"), "table.tsv"): {},
         write(tmp_path, TABLE.replace(",", "|"), "bars.csv"): {},
         write(tmp_path, "\ufeff" + local, "local.csv"): {"decimal": ","},
-        write(tmp_path, TABLE.encode("utf-16"), "wide.csv"): {},
         write(tmp_path, gzip.compress(TABLE.encode()), "packed.csv.gz"): {},
     }
     for source, options in sources.items():

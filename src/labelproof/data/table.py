@@ -225,10 +225,8 @@ def _read_csv(
 
 
 def _as_utf8(content: bytes, place: str) -> bytes:
-    if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        return content.decode("utf-16").encode()
     if b"\0" in content:
-        raise ValueError("expected text, got zero bytes")
+        raise ValueError("expected text in UTF-8, got zero bytes")
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -334,7 +332,8 @@ def read_labelled(
     """Read a table, and find its labels, splits and groups; the arguments are `load_table`'s."""
     named = [name for name in (label, group, *annotators) if name is not None]
     table: Any = read_table(source, text=named, on_error=on_error, **numbers)
-    place, votes = table_place(table), None
+    place = table_place(table)
+    votes: Any = None
     if not table.index.is_unique:
         table = table.reset_index(drop=True)
     if annotators:
