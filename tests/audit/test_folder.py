@@ -129,7 +129,7 @@ def test_damage_and_a_later_version_are_said_with_the_file(tmp_path: Path) -> No
     for name, damage in DAMAGE:
         odd_audit().write(tmp_path)
         damage(tmp_path)
-        with pytest.raises(ValueError, match="not a whole audit") as caught:
+        with pytest.raises(ValueError, match="incomplete or damaged") as caught:
             Audit.read(tmp_path)
         assert str(tmp_path / AUDIT) in str(caught.value)
         assert name in str(caught.value)
@@ -150,7 +150,7 @@ def test_an_audit_that_is_written_over_another_is_never_half_of_each(
     monkeypatch.setattr("labelproof.audit.folder.write_text", fail)
     with pytest.raises(OSError, match="full"):
         odd_audit(["1", "2"]).write(tmp_path)
-    with pytest.raises(FileNotFoundError, match="no audit is kept there"):
+    with pytest.raises(FileNotFoundError, match="no audit in this folder"):
         Audit.read(tmp_path)
 
 
@@ -160,7 +160,7 @@ def test_an_audit_is_found_where_it_is_and_within_a_run(tmp_path: Path) -> None:
     assert find_audit(tmp_path / "alone") == tmp_path / "alone"
     assert find_audit(tmp_path / "run") == tmp_path / "run" / INSIDE
     for find in (find_audit, Audit.read):
-        with pytest.raises(FileNotFoundError, match="no audit is kept there; 'labelproof audit"):
+        with pytest.raises(FileNotFoundError, match="no audit in this folder; 'labelproof audit"):
             find(tmp_path)
 
 

@@ -44,7 +44,7 @@ def test_bad_arguments_are_named() -> None:
     for rows, named in (
         (np.ones((2, 3)), "square"),
         ([[1.0, 0.0], [0.5, 0.4]], "row 1"),
-        ([[1.5, -0.5], [0.0, 1.0]], "-0.5 at least .* row 0"),
+        ([[1.5, -0.5], [0.0, 1.0]], "smallest -0.5 .* row 0"),
         ([[np.nan, 1.0], [0.0, 1.0]], "nan .* row 0"),
         ([[np.inf, 0.0], [0.0, 1.0]], "inf .* row 0"),
     ):
@@ -107,7 +107,7 @@ def test_rows_and_columns_that_are_beaten_are_named_and_a_draw_is_lost() -> None
     )
     assert row == "class 1 is labelled 2 with probability 0.6 and 1 with probability 0.4"
     (column,) = find_rivals(symmetric_matrix(3, 0.3), class_sizes=[10_000, 10_000, 1000])
-    assert column == "label 2 stands on about 1500 samples of class 0 and 700 of its own"
+    assert column == "label 2 is on about 1500 samples of class 0 and on 700 of its own"
     for num_classes in (2, 3, 10, 100):
         tie = 1 - 1 / num_classes
         for rate in (tie, np.nextafter(tie, 0), np.nextafter(tie, 1)):
@@ -121,7 +121,7 @@ def test_the_warning_is_short_from_the_users_line_and_of_the_classes_that_came()
     ) as found:
         corrupt(np.arange(1000) % 100, symmetric_matrix(100, 1), seed=0)
     assert found[0].filename == __file__
-    with pytest.warns(UnlearnableClassWarning, match="label 1 stands on about 200 samples"):
+    with pytest.warns(UnlearnableClassWarning, match="label 1 is on about 200 samples"):
         corrupt(np.repeat([0, 1], [1000, 100]), symmetric_matrix(2, 0.2), seed=0)
 
 

@@ -66,7 +66,7 @@ def test_a_vanished_picture_can_be_decided(browser: Browser, tmp_path: Path) -> 
     with opened(browser, photos, tmp_path, errors=False) as it:
         (tmp_path / "photos" / names[first]).unlink()
         it.page.reload()
-        for place, why in ((first, ""), (second, "has vanished since the audit")):
+        for place, why in ((first, ""), (second, "is no longer in the data")):
             it.at(place)
             shown = it.text("#stage")
             assert "This picture cannot be shown." in shown

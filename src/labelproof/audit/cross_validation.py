@@ -107,8 +107,8 @@ class CrossValidation:
             arrays = read_npz(job.folder / PREDICTIONS, ["held", "held_logits"])
             if record is None or not np.array_equal(arrays["held"], part.held):
                 raise ValueError(
-                    f"{self.folder}: the parts that are there were cut in another way, by an "
-                    "earlier version or other groups; train them anew with --fresh"
+                    f"{self.folder}: these folds were split differently, by an earlier "
+                    "version or with other groups; train them again with --fresh"
                 )
             logits[arrays["held"]] = arrays["held_logits"]
         index = np.sort(np.concatenate([part.held for part in self.parts]))

@@ -271,8 +271,8 @@ class Audit:
             return cls(**own, class_names=tuple(values["class_names"]), findings=findings)
         except (ValueError, KeyError, TypeError, OSError, RecursionError) as error:
             raise ValueError(
-                f"{path}: not a whole audit ({error}); 'labelproof audit' with --fresh makes it "
-                "anew"
+                f"{path}: the audit is incomplete or damaged ({error}); run 'labelproof audit' "
+                "again with --fresh"
             ) from None
 
     def suspects_csv(self) -> str:
@@ -281,7 +281,7 @@ class Audit:
 
 
 def _no_audit(folder: Path) -> FileNotFoundError:
-    return FileNotFoundError(f"{folder}: no audit is kept there; 'labelproof audit PATH' makes one")
+    return FileNotFoundError(f"{folder}: no audit in this folder; 'labelproof audit' makes one")
 
 
 def find_audit(folder: Path) -> Path:

@@ -70,7 +70,7 @@ class Samples:
         images = self.dataset.train.images
         index = int(self.audit.index[place])
         if index < 0:
-            raise UnreadableImageError(f"{self.audit.samples[place]}: has vanished since the audit")
+            raise UnreadableImageError(f"{self.audit.samples[place]}: is no longer in the data")
         if isinstance(images, ImageFiles):
             pixels = decode_image(
                 images.files[index], mode=images.mode, short_side=side, enlarge=False
@@ -92,7 +92,7 @@ class Samples:
         return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
     def cells(self, place: int) -> list[tuple[str, str]]:
-        """The columns of a row and their text; empty if the row has vanished."""
+        """The columns of a row and their text; empty if the row is no longer there."""
         if self.audit.index[place] < 0:
             return []
         if len(self._cells):
@@ -164,8 +164,8 @@ def _check_classes(audit: Audit, dataset: Dataset) -> None:
 def _locate(audit: Audit, dataset: Dataset) -> Audit:
     """The audit with each sample's index in data that may have changed since.
 
-    A sample that has vanished gets -1: it is listed, but cannot be shown. So does one whose label
-    has changed: rows are identified by line, and the line may hold another row.
+    A sample that is no longer in the data gets -1: it is listed, but cannot be shown. So does one
+    whose label has changed: rows are identified by line, and the line may hold another row.
     """
     names = sample_names(dataset.train, audit.data)
     places = {name: place for place, name in enumerate(names)}
@@ -177,7 +177,7 @@ def _locate(audit: Audit, dataset: Dataset) -> Audit:
         marks = mark_rows(read_cells(dataset, audit.data), audit.samples)
         index[marks != audit.marks] = -1
     if (index < 0).all():
-        raise ValueError(f"{audit.data}: none of the audit's samples is there any more")
+        raise ValueError(f"{audit.data}: the data contain none of the audit's samples")
     return replace(audit, index=index)
 
 

@@ -152,8 +152,8 @@ def make_network(
     name, options = _parse(text)
     if name == BLEND:
         raise ValueError(
-            f"network: {BLEND} is no network to train but what 'labelproof fit' makes of a table "
-            f"of 30 rows or more; expected one of {', '.join(NETWORKS)}"
+            f"network: {BLEND} is not a network; 'labelproof fit' uses it for tables of 30 rows or "
+            f"more; expected one of {', '.join(NETWORKS)}"
         )
     if name in NETWORKS:
         constructor = NETWORKS[name].constructor

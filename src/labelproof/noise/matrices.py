@@ -93,8 +93,8 @@ def check_matrix(matrix: Matrix) -> Matrix:
     >>> check_matrix(np.array([[0.5, 0.4], [0.0, 1.0]]))
     Traceback (most recent call last):
         ...
-    ValueError: matrix: expected chances of at least 0 that add up to 1 in every row, got 0.4 at
-    least and 0.9 in all in row 0
+    ValueError: matrix: expected rows of numbers from 0 to 1 with a sum of 1, got the smallest 0.4
+    and the sum 0.9 in row 0
     """
     matrix = np.asarray(matrix, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
@@ -103,8 +103,8 @@ def check_matrix(matrix: Matrix) -> Matrix:
     off = np.flatnonzero(~((least >= 0) & (np.abs(sums - 1) <= 1e-6)))  # NaN counts, too
     if off.size:
         raise ValueError(
-            f"matrix: expected chances of at least 0 that add up to 1 in every row, got "
-            f"{least[off[0]]:g} at least and {sums[off[0]]:g} in all in row {off[0]}"
+            f"matrix: expected rows of numbers from 0 to 1 with a sum of 1, got the smallest "
+            f"{least[off[0]]:g} and the sum {sums[off[0]]:g} in row {off[0]}"
         )
     return matrix
 
@@ -206,7 +206,7 @@ def find_rivals(matrix: Matrix, *, class_sizes: ArrayLike | None = None) -> list
         >>> find_rivals(pair_matrix(3, 0.6))[0]
         'class 0 is labelled 1 with probability 0.6 and 0 with probability 0.4'
         >>> print(*find_rivals(pair_matrix(2, 0.2), class_sizes=[1000, 100]))
-        label 1 stands on about 200 samples of class 0 and 80 of its own
+        label 1 is on about 200 samples of class 0 and on 80 of its own
     """
     matrix = check_matrix(matrix)
     num_classes = len(matrix)
@@ -218,7 +218,7 @@ def find_rivals(matrix: Matrix, *, class_sizes: ArrayLike | None = None) -> list
         for label, rival, own, other in _beaten(matrix, present)
     ]
     columns = [
-        f"label {label} stands on about {other:.4g} samples of class {rival} and {own:.4g} of its "
+        f"label {label} is on about {other:.4g} samples of class {rival} and on {own:.4g} of its "
         "own"
         for label, rival, own, other in _beaten((sizes[:, None] * matrix).T, present)
     ]
