@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -141,20 +141,20 @@ class Reading:
 
     def flags(self) -> list[str]:
         """The flags with which another command reads the same data."""
-        several = {"drop": self.drop, "annotators": self.annotators}
-        single = {**self.as_values(), "data-root": self.root, **dict.fromkeys(several)}
-        words = [
-            word for name, value in single.items() if value for word in (f"--{name}", str(value))
-        ]
-        listed = [(f"--{name}", column) for name, columns in several.items() for column in columns]
-        return words + [word for pair in listed for word in pair]
+        return [word for name, value in self._given() for word in (f"--{name}", value)]
 
     def refuse_columns(self, what: object) -> None:
         """Refuse column names for data that is not a table."""
-        named = {"label": [self.label], "group": [self.group]}
-        for argument, names in {**named, "drop": self.drop, "annotators": self.annotators}.items():
-            for name in filter(None, names):
-                raise ValueError(f"{argument}: expected a table with a column {name!r}, got {what}")
+        for name, value in self._given():
+            if name in ("label", "group", "drop", "annotators"):
+                raise ValueError(f"{name}: expected a table with a column {value!r}, got {what}")
+
+    def _given(self) -> Iterator[tuple[str, str]]:
+        """The name and the value of each option that is set, column by column."""
+        for name, value in {**self.as_values(), "data-root": self.root}.items():
+            for each in value if isinstance(value, list) else [value]:
+                if each:
+                    yield name, str(each)
 
 
 def _load(source: TableSource, reading: Reading, on_error: OnError, features: bool) -> Dataset:
