@@ -87,7 +87,7 @@ def test_files_that_are_not_images_are_told_as_fit_does(
     write_images(tmp_path, ["a/1.gif", "a/2.tif", "b/1.png"])
     for name in ("a/3.heic", "b/4.HEIC", "b/IM0001", "b/._3.HEIC"):
         (tmp_path / name).touch()
-    with pytest.warns(DataWarning, match=r"3 files left out.*2 \.heic") as caught:
+    with pytest.warns(DataWarning, match="3 files left out") as caught:
         load_folder(tmp_path)
     with console.show_warnings():
         find_images([tmp_path], (1, 8, 8))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def load_folder(
     place, loose, ignored = readable(str(path)), others["loose"], others["ignored"]
     if not names:
         found = f": {count(len(loose), 'image')} in no class folder" if loose else ""
-        found = found or (f": only {_kinds(ignored)}" if ignored else "")
+        found = found or (f": only {few(ignored)}" if ignored else "")
         raise ValueError(f"{place}: expected a folder of images for each class, found none{found}")
     if not any(listed["train"].values()):
         raise ValueError(f"{place}: the folder train holds no images")
@@ -81,9 +81,7 @@ def report_other_files(place: str, names: Sequence[str]) -> None:
     """Warn of files that are left out, since they have no image extension."""
     if names:
         files = f"{count(len(names), 'file')} left out"
-        notice(
-            f"{place}: {files}, not images of a kind that is read ({_kinds(names)}): {few(names)}"
-        )
+        notice(f"{place}: {files}, not images of a kind that is read: {few(names)}")
 
 
 def _split_folders(root: str) -> dict[str, str]:
@@ -133,9 +131,3 @@ def _folders(folder: str) -> dict[str, str]:
     """The paths of subfolders by their names."""
     paths = {name: os.path.join(folder, name) for name in sorted(os.listdir(folder))}
     return {n: path for n, path in paths.items() if n[0] != "." and os.path.isdir(path)}
-
-
-def _kinds(names: Sequence[str]) -> str:
-    endings = (os.path.splitext(name)[1].lower() for name in names)
-    kinds = Counter(ending or "without an ending" for ending in endings)
-    return ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common(5))
