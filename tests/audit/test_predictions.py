@@ -243,7 +243,7 @@ def test_labels_are_read_from_lines_and_arrays(tmp_path: Path) -> None:
 def test_what_is_no_label_is_refused() -> None:
     for labels in (
         *(["cat", None, "a"], [0.0, np.nan, 1], ["cat", "nan", "a"], [b"cat", b"?", b"a"]),
-        *([0.5, 1.0, 0], [np.inf, 1.0, 0], [1e300, 1.0, 0], 3, np.eye(3)),
+        *([0.5, 1.0, 0], [np.inf, 1.0, 0], [1e300, 1.0, 0], 3, np.ones((3, 3))),
         np.array(["2020-01-01"], dtype="datetime64[D]"),
     ):
         with pytest.raises(ValueError, match=r"^labels: expected one class index or name per"):

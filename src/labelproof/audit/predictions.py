@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.data.arrays import as_words, read_arrays
+from labelproof.data.arrays import admit_labels, as_words, read_arrays
 from labelproof.data.dataset import Dataset, order_classes
 from labelproof.data.image_table import listed_images
 from labelproof.data.images import file_names, sample_names
@@ -232,14 +232,14 @@ def read_labels(path: str | os.PathLike[str]) -> NDArray[Any]:
     """
     place = readable(str(path))
     if Path(path).suffix.lower() == ".npy":
-        return _admit_labels(read_arrays(path).get("", np.array(None)), place)
+        return admit_labels(read_arrays(path).get("", np.array(None)), place)
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{place}: expected text in UTF-8 ({error})") from None
     lines = [line.strip() for line in text.rstrip("\n\r").split("\n")]
     whole = all(line.isascii() and line.isdigit() and len(line) < 18 for line in lines)
-    return _admit_labels(np.array(lines).astype(np.int64) if whole else lines, place)
+    return admit_labels(np.array(lines).astype(np.int64) if whole else lines, place)
 
 
 def _read_predictions(
@@ -283,7 +283,7 @@ def _match_columns(
     if isinstance(labels, Dataset):
         given, words, codes = None, labels.class_names, labels.train.labels
     else:
-        given = _admit_labels(labels)
+        given = admit_labels(labels)
         if given.dtype.kind == "i" and array is not None and class_names is None:
             return array, given, tuple(map(str, range(array.shape[1])))
         words = order_classes(map(str, np.unique(given).tolist()))
@@ -382,7 +382,7 @@ def admit_logits(
     A mapped file is read part by part and not copied. Minus infinity rules a class out.
     """
     if isinstance(logits, LogProbabilities):
-        return logits, _check_labels(_admit_labels(given), logits, "logits")
+        return logits, _check_labels(admit_labels(given), logits, "logits")
     _refuse_other_index(logits, given, "logits")
     table, labels, _ = _match_columns(_named_or_array(logits), given, None, "logits")
     for rows, chunk in read_parts(table, CACHED):
@@ -394,26 +394,6 @@ def admit_logits(
                 f"{table[wrong[0]].max():g} in row {wrong[0]}"
             )
     return table, _check_labels(labels, table, "logits")
-
-
-def _admit_labels(labels: ArrayLike, place: str = "labels") -> NDArray[Any]:
-    """Class indices as int64, or class names as text; none may be missing."""
-    expected = f"{place}: expected one class index or name per sample, got"
-    array = np.asarray(labels)
-    if array.ndim == 1 and array.dtype.kind == "i":
-        return array.astype(np.int64)
-    if array.ndim != 1 or array.dtype.kind not in "iufbUSO":
-        raise ValueError(f"{expected} {array.dtype} of shape {array.shape}")
-    column = pd.Series(as_words(array) if array.dtype.kind in "US" else array).infer_objects()
-    numbers = column.dtype.kind in "iufb"
-    column = column.astype(float) if numbers else as_text(column)
-    wrong = column.isna() | (column == "")
-    if numbers:  # above 2**53, floats skip whole numbers
-        wrong |= (column % 1 != 0) | (column.abs() > 2**53)
-    if wrong.any():
-        first = int(wrong.to_numpy().argmax())
-        raise ValueError(f"{expected} {column[first]!r} for sample {first}")
-    return column.to_numpy(dtype=np.int64 if numbers else str)
 
 
 def _check_labels(given: NDArray[np.int64], table: Table, what: str) -> NDArray[np.int64]:

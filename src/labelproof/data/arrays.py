@@ -10,14 +10,14 @@ from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, Split, as_indices, order_classes, report_similar
 from labelproof.data.images import OnError, channel_statistics
 from labelproof.data.notices import few, readable
 from labelproof.data.splits import SPLITS
-from labelproof.data.table import dataset_from_rows, refuse_missing
+from labelproof.data.table import as_text, dataset_from_rows
 from labelproof.npz import read_npz
 from labelproof.ranges import choose
 
@@ -123,34 +123,44 @@ def class_indices(
     given: Mapping[str, NDArray[Any]], names: Sequence[str] | None, place: str
 ) -> tuple[tuple[str, ...], dict[str, NDArray[np.int64]]]:
     """Class names and indices; without `names`, integers are class names, too."""
-    columns = {split: _label_column(array, f"{place}: labels") for split, array in given.items()}
-    if names is not None and all(column.dtype.kind in "iu" for column in columns.values()):
-        highest = max(int(column.max(initial=0)) for column in columns.values())
-        if highest >= len(names):
-            raise ValueError(
-                f"{place}: expected a class name for each label, got none for {highest}"
-            )
-        return tuple(names), {split: column.astype(np.int64) for split, column in columns.items()}
+    columns = {split: admit_labels(array, f"{place}: labels") for split, array in given.items()}
+    if names is not None and all(column.dtype.kind == "i" for column in columns.values()):
+        different = np.unique(np.concatenate(list(columns.values())))
+        if unnamed := [f"{label}" for label in different if not 0 <= label < len(names)]:
+            raise ValueError(f"{place}: expected a class name for each label, got {few(unnamed)}")
+        return tuple(names), columns
     words = {split: as_words(column) for split, column in columns.items()}
     ordered = order_classes(word for split in words.values() for word in split)
     return ordered, {split: as_indices(values, ordered) for split, values in words.items()}
 
 
-def _label_column(array: NDArray[Any], place: str) -> NDArray[Any]:
-    """Labels as one column of integers from 0, or of text."""
+def admit_labels(labels: ArrayLike, place: str = "labels") -> NDArray[Any]:
+    """Class indices as int64, also of one-hot rows, or class names as text; none may be missing.
+
+    >>> admit_labels([[0, 1], [1, 0]]), admit_labels(["cat ", "dog"])
+    (array([1, 0]), array(['cat', 'dog'], dtype='<U3'))
+    """
+    expected = f"{place}: expected one class index or name per sample, got"
+    array = np.asarray(labels)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    if array.ndim == 1 and array.dtype.kind in "US":
-        refuse_missing(place, as_words(array))
-        return array
-    if array.dtype.kind in "iufb":
-        if array.ndim == 2 and np.isin(array, (0, 1)).all() and (array.sum(axis=1) == 1).all():
-            return array.argmax(axis=1)
-        whole = np.isfinite(array) & (array == np.floor(array)) & (array >= 0)
-        if array.ndim == 1 and whole.all():
-            return array.astype(np.int64)
-    got = f"{array.dtype} {array.shape}: {array[:5].tolist()}"
-    raise ValueError(f"{place}: expected one text or class from 0 for each example, got {got}")
+    one_hot = array.ndim == 2 and array.dtype.kind in "iufb" and np.isin(array, (0, 1)).all()
+    if one_hot and (array.sum(axis=1) == 1).all():
+        array = array.argmax(axis=1)
+    if array.ndim == 1 and array.dtype.kind == "i":
+        return array.astype(np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iufbUSO":
+        raise ValueError(f"{expected} {array.dtype} of shape {array.shape}")
+    column = pd.Series(as_words(array) if array.dtype.kind in "US" else array).infer_objects()
+    numbers = column.dtype.kind in "iufb"
+    column = column.astype(float) if numbers else as_text(column)
+    wrong = column.isna() | (column == "")
+    if numbers:  # above 2**53, floats skip whole numbers
+        wrong |= (column % 1 != 0) | (column.abs() > 2**53)
+    if wrong.any():
+        first = int(wrong.to_numpy().argmax())
+        raise ValueError(f"{expected} {column.tolist()[first]!r} for sample {first}")
+    return column.to_numpy(dtype=np.int64 if numbers else str)
 
 
 def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tuple[str, str]]:
