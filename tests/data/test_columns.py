@@ -151,7 +151,8 @@ def test_cells_of_another_kind_are_refused_or_missing() -> None:
         table = pd.DataFrame({"size": [1.0, 2.0, value]})
         with pytest.raises(ValueError, match="finite numbers"):
             Columns.learn(table).encode(table)
-        assert Columns.learn(table).encode(table, on_error="quiet")[2].tolist() == [1.5, 1]
+        with pytest.warns(DataWarning, match="treated as missing"):
+            assert Columns.learn(table).encode(table, on_error="skip")[2].tolist() == [1.5, 1]
     columns = learn(
         size=[1.0, 2, 3], flag=[True, False, True], day=["2024-01-01", "2024-01-02", "2024-01-05"]
     )
@@ -195,6 +196,6 @@ def test_features_are_finite_whatever_the_cells(numbers: list[Any], texts: list[
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         columns = Columns.learn(table)
-    rows = columns.encode(table, on_error="quiet")
+        rows = columns.encode(table, on_error="skip")
     assert rows.shape == (size, len(columns.feature_names))
     assert np.isfinite(rows).all()

@@ -255,7 +255,7 @@ class Columns:
         """Turn a table with the columns in use, in any order, into rows of features, `(N, F)`.
 
         Text among numbers and infinite values: `on_error="raise"` raises, `"skip"` treats them as
-        missing with a warning, `"quiet"` without one.
+        missing with a warning.
         """
         names = [str(name) for name in table.columns]
         missing = [name for name in self.names if name not in names]
@@ -272,7 +272,7 @@ class Columns:
             rows=len(table),
         )
         for problem in problems:
-            if problem and on_error != "quiet":
+            if problem:
                 notice(problem)
         return rows
 
@@ -308,7 +308,7 @@ def _learn(cells: pd.Series, name: str, leave_out: bool, alone: bool) -> Column:
         kind = _kind_of_text(counted) if kind == "text" else kind
         if kind == "category":
             return _learn_category(counted, len(cells), name, alone)
-    values, _ = _numbers(cells, name, kind, "", "quiet")
+    values, _ = _numbers(cells, name, kind, "", "skip")
     present = values[~np.isnan(values)]
     missing = len(values) - len(present)
     low, high = present.min(initial=np.inf), present.max(initial=-np.inf)
