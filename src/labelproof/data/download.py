@@ -29,7 +29,7 @@ _HEADERS = {"User-Agent": f"labelproof/{__version__}", "Accept-Encoding": "ident
 
 
 class DownloadError(OSError):
-    """A file could not be downloaded or stored, or is not the expected one."""
+    """A file could not be downloaded, or is not the expected one."""
 
 
 def download_dataset(
@@ -65,20 +65,12 @@ def download_dataset(
         return found
     from filelock import FileLock
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / f".{dataset.name}.lock"):
-            # Another process may have downloaded it while this one waited.
-            if not verify_dataset(dataset.name, root=folder).good:
-                for file in dataset.files:
-                    _fetch(file, folder / dataset.name, mirror, timeout, progress)
-    except DownloadError:
-        raise
-    except OSError as error:
-        raise DownloadError(
-            f"{folder}: cannot store {dataset.name} ({error.strerror or error}); free some space, "
-            "or choose another folder with --data-root"
-        ) from error
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / f".{dataset.name}.lock"):
+        # Another process may have downloaded it while this one waited.
+        if not verify_dataset(dataset.name, root=folder).good:
+            for file in dataset.files:
+                _fetch(file, folder / dataset.name, mirror, timeout, progress)
     found = verify_dataset(dataset.name, root=folder)
     if not found.good:
         raise DownloadError(f"{dataset.name}: {'; '.join(found.problems)}")
