@@ -12,7 +12,7 @@ import pandas as pd
 from labelproof.data.dataset import Dataset, as_indices
 from labelproof.data.images import sample_names, select_samples
 from labelproof.data.notices import count, few, notice, readable
-from labelproof.data.table import as_text, find_column, read_table, row_names
+from labelproof.data.table import as_text, find_column, read_table
 
 _CORRECTED = 1 / 3
 """Largest share of samples whose label may have changed since the file was made."""
@@ -54,9 +54,8 @@ def relabel(
         raise ValueError(f"{place}: {what}; is it of other data, or have files moved?")
     ambiguous = rows.groupby("sample")["label"].transform("nunique") > 1
     if ambiguous.any():
-        where = row_names(table)[int(np.flatnonzero(ambiguous)[1])]
-        sample = rows["sample"][ambiguous].iloc[1]
-        raise ValueError(f"{place}: {where}: {sample} has more than one label")
+        samples = few(rows["sample"][ambiguous].unique().tolist())
+        raise ValueError(f"{place}: expected one label for each sample, got more for {samples}")
     classes = [readable(name).strip() for name in dataset.class_names]
     unknown = sorted(set(rows["label"]) - set(classes) - {""})
     if unknown:
