@@ -48,22 +48,7 @@ def _sharpen_unmasked(logits: Tensor, temperature: float | Tensor) -> Tensor:
     # Also for the gradient, in which 0 * inf is NaN.
     kept = torch.where(masked, 0, logits)
     norm = torch.linalg.vector_norm(kept, dim=class_axis(kept), keepdim=True)
-    # Only if values can be read and need it: another pass would slow down compiled code.
-    if may_read(norm) and bool(norm.isinf().any()):
-        kept = kept / overflow_scale(kept, norm)
-        norm = torch.linalg.vector_norm(kept, dim=class_axis(kept), keepdim=True)
     return torch.where(masked, -math.inf, kept / (_divisor(norm) * temperature))
-
-
-def overflow_scale(logits: Tensor, norm: Tensor) -> Tensor:
-    """The divisor of each example's logits before their norm is taken.
-
-    It is 1 unless the squares overflow, in float32 from 1e19 on: then it is the largest magnitude,
-    without which the norm would be infinite and all logits 0.
-    """
-    logits, norm = logits.detach(), norm.detach()
-    largest = logits.abs().amax(dim=class_axis(logits), keepdim=True)
-    return torch.where(norm.isinf(), largest, 1)
 
 
 def _divisor(norm: Tensor) -> Tensor:
