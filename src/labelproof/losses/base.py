@@ -269,10 +269,8 @@ class FormulaLoss(Loss):
 class PointwiseLoss(FormulaLoss):
     """A loss that depends only on the probability of the label: L(u, y) = l(log u_y)."""
 
-    @property
-    def label_alone(self) -> bool:
-        """Whether `pointwise` is the whole loss; ignored for losses of other packages."""
-        return True
+    label_alone: bool = True
+    """Whether `pointwise` is the whole loss; ignored for losses of other packages."""
 
     def label_form(self) -> LabelForm | None:
         """The loss itself; one of another package may override anything, so torch traces it."""

@@ -248,11 +248,7 @@ class ReverseCrossEntropy(PointwiseLoss):
         if self.log_zero >= 0:
             raise ValueError(f"log_zero: expected a number below 0, got {log_zero!r}")
         self.clamp = check_clamp(clamp)
-
-    @property
-    def label_alone(self) -> bool:
-        """Whether it is a function of the label's probability alone."""
-        return self.clamp is None
+        self.label_alone = clamp is None
 
     def pointwise(self, log_probability: Tensor) -> Tensor:
         """The loss as a function of the label's log-probability, without a clamp."""
@@ -309,11 +305,7 @@ class SymmetricCrossEntropy(PointwiseLoss):
         self.beta = within("beta", beta, 0)
         self._reverse = ReverseCrossEntropy(log_zero, clamp=clamp)
         self.log_zero, self.clamp = log_zero, clamp
-
-    @property
-    def label_alone(self) -> bool:
-        """Whether it is a function of the label's probability alone."""
-        return self.clamp is None
+        self.label_alone = clamp is None
 
     def pointwise(self, log_probability: Tensor) -> Tensor:
         """The loss as a function of the label's log-probability, without a clamp."""
