@@ -50,10 +50,6 @@ class WeightedSum(Loss):
             for number, loss in zip(self.coefficients, self.parts, strict=True)
         ]
 
-    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the given integer labels, `(N, ...)`."""
-        return reduce(add, [each * loss.index_values(outputs, target) for each, loss in self.terms])
-
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value for every possible label, `(N, C, ...)`."""
         return reduce(add, [each * loss.label_values(outputs) for each, loss in self.terms])
@@ -234,10 +230,6 @@ class LogitClip(Loss):
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value for the given labels, the base's by its own rule."""
         return self.base.values(self._clip(outputs), target)
-
-    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the given integer labels, `(N, ...)`."""
-        return self.base.index_values(self._clip(outputs), target)
 
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value for every possible label, `(N, C, ...)`."""

@@ -199,12 +199,6 @@ class SparseRegularized(Loss):
             penalty = penalty * target.sum(dim=1)  # 1, or the expected class weight
         return self._total(self._own_base().values(sharpened, target), penalty)
 
-    def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
-        """Value for the given integer labels, `(N, ...)`."""
-        sharpened = self.sharpen(outputs)
-        base = self._own_base().index_values(sharpened, target)
-        return self._total(base, self.penalty(sharpened))
-
     def label_values(self, outputs: Outputs) -> Tensor:
         """Value for every possible label, `(N, C, ...)`."""
         sharpened = self.sharpen(outputs)
