@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from functools import partial
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -119,12 +120,10 @@ class Feed(ABC):
     """
 
     def __init__(self, inputs: DeviceInputs, examples: Examples, configuration: Configuration):
-        def to_device(array: NDArray[Any]) -> Tensor:
-            return torch.from_numpy(array).to(inputs.device)
-
         self.augmentation = parse_augmentation(configuration.augmentation)
         self.dtype = TYPES[configuration.precision]
         self.mean, self.std = inputs.mean, inputs.std
+        to_device = partial(torch.as_tensor, device=inputs.device)
         self.given = to_device(examples.given)
         self.clean = self.given if examples.clean is None else to_device(examples.clean)
         self.weight = None if examples.weight is None else to_device(examples.weight)

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 import torch.distributed
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
@@ -141,9 +140,6 @@ class Trainer:
         parts = self.algorithm.part_names(device, weighted=examples.weight is not None)
         self.tally = metrics.Tally(parts, dataset.num_classes, device)
 
-        def to_device(array: NDArray[Any]) -> Tensor:
-            return torch.from_numpy(array).to(device)
-
         self.feed = self.images.feed(examples, configuration)
         self.averaged = None
         if self.average is not None:
@@ -165,8 +161,10 @@ class Trainer:
         # This package's own networks draw no random numbers.
         own = all(isinstance(network, Network) for network in self.networks)
         self.global_state = GlobalRandomState(device, used=not own)
-        self.test_labels = to_device(dataset.test.labels) if "test" in dataset.splits else None
-        self.held = to_device(examples.held)
+        self.test_labels = None
+        if "test" in dataset.splits:
+            self.test_labels = torch.as_tensor(dataset.test.labels, device=device)
+        self.held = torch.as_tensor(examples.held, device=device)
         self.held_labels = self.feed.given[self.held]
         self.recorder = None
         # Replayed steps would repeat the same dropout masks.
