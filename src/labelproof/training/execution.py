@@ -19,7 +19,6 @@ from typing import Any
 import torch
 import torch.distributed
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.parallel import DistributedDataParallel
 
 from labelproof.ranges import whole
@@ -71,29 +70,19 @@ def choose_device(name: str = "auto") -> torch.device:
 
     >>> choose_device("cpu")
     device(type='cpu')
-    >>> choose_device("gpu")
-    Traceback (most recent call last):
-        ...
-    ValueError: device: expected auto, cpu, cuda, cuda:NUMBER or mps, got 'gpu'
     """
     if name == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda", torch.cuda.current_device())
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ValueError(
-            f"device: expected auto, cpu, cuda, cuda:NUMBER or mps, got {name!r}"
-        ) from None
-    available = {
-        "cpu": True,
-        "cuda": (device.index or 0) < torch.cuda.device_count(),
-        "mps": torch.backends.mps.is_available(),
-    }
-    if not available.get(device.type, False):
-        raise ValueError(f"device: {name} is not available; auto takes the fastest that is")
-    return device
+    known = ["auto", "cpu"]
+    if torch.backends.mps.is_available():
+        known.append("mps")
+    if count := torch.cuda.device_count():
+        known += ["cuda", *(f"cuda:{number}" for number in range(count))]
+    if name not in known:
+        raise ValueError(f"device: expected {', '.join(known)} on this machine, got {name!r}")
+    return torch.device(name)
 
 
 def choose_execution(
@@ -225,22 +214,12 @@ def process_group(execution: Execution) -> Iterator[Execution]:
 def share_gradients(network: nn.Module) -> nn.Module:
     """Average a network's gradients, and its batch statistics, over all processes.
 
-    The parameters and their names do not change.
-
-    Raises:
-        ValueError: The network has batch norm and is not on CUDA. Torch synchronises batch norm
-            only there; unsynchronised, several processes would give a different result.
+    The parameters and their names do not change. Torch synchronises batch norm only on CUDA, and
+    raises an error elsewhere: unsynchronised, the result would differ.
     """
     device = next(network.parameters()).device
-    if device.type == "cuda":
-        count_batches(nn.SyncBatchNorm.convert_sync_batchnorm(network))
-        return DistributedDataParallel(network, device_ids=[device])
-    if any(isinstance(module, _BatchNorm) for module in network.modules()):
-        raise ValueError(
-            "network: expected one without batch norm, such as mlp, over several processes on "
-            f"{device.type}; torch synchronises batch norms only on CUDA"
-        )
-    return DistributedDataParallel(network)
+    count_batches(nn.SyncBatchNorm.convert_sync_batchnorm(network))
+    return DistributedDataParallel(network, device_ids=[device] if device.type == "cuda" else None)
 
 
 def count_batches(network: nn.Module) -> None:
