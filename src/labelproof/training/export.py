@@ -58,8 +58,8 @@ def export_run(run: TrainedNetwork, path: Path, *, format: str) -> None:
         ValueError: The format does not support an operation of the network.
     """
     choose("format", format, tuple(EXPORTS))
-    if format == "onnx":
-        _require_onnx()
+    if format == "onnx" and not importlib.util.find_spec("onnxscript"):
+        raise ImportError("onnx: its packages are not installed: pip install 'labelproof[onnx]'")
     description = run.description
     name, dtype = ("rows", torch.float32) if run.tabular else ("images", torch.uint8)
     network = _Normalised(run.network, description).to(run.device).eval()
@@ -143,15 +143,6 @@ def _as_torch(program: Any, notes: str) -> bytes:
     buffer = io.BytesIO()
     torch.export.save(program, buffer, extra_files={KEY: notes})
     return buffer.getvalue()
-
-
-def _require_onnx() -> None:
-    missing = [name for name in ("onnx", "onnxscript") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ImportError(
-            f"onnx: expected the packages onnx and onnxscript, {' and '.join(missing)} not "
-            "installed; get them with pip install 'labelproof[onnx]'"
-        )
 
 
 @contextmanager

@@ -171,11 +171,6 @@ class RunFolder:
     def _writing(self) -> Iterator[None]:
         try:
             yield
-        except FileNotFoundError as error:
-            raise FileNotFoundError(
-                f"{self.path}: this folder, or a file in it, was removed or moved while the run "
-                "was training, so nothing more can be saved there"
-            ) from error
         except OSError as error:
             raise OSError(
                 error.errno,

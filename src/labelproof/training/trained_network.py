@@ -23,7 +23,7 @@ from labelproof.models.blend import BLEND, Blend
 from labelproof.models.text import format_network, is_factory, make_network
 from labelproof.training.augmentation import Augmentation, prepare_images
 from labelproof.training.batches import CHUNK, standardize
-from labelproof.training.checkpoint import LaterFormatError, newest_whole
+from labelproof.training.checkpoint import newest_whole
 from labelproof.training.configuration import Configuration
 from labelproof.training.execution import choose_device
 from labelproof.training.geometry import centre_box
@@ -156,16 +156,13 @@ class TrainedNetwork:
             return self.network(inputs.to(self.device)).float().cpu()
 
     def _check(self, images: Images) -> None:
-        expected, crop = self.description.input_shape, self.description.crop
-        array = isinstance(images, np.ndarray)
-        shape = images.shape[1:] if array else images[0].shape
-        fits = len(shape) == 3 and shape[0] == expected[0] and (crop or shape == expected)
-        if not fits or (array and images.dtype != np.uint8):
-            sides = "H, W" if crop else ", ".join(map(str, expected[1:]))
-            kind = images.dtype if array else "images"
+        first, expected = images[0], self.description.input_shape
+        # With a crop, images may have any height and width.
+        fits = first.shape[:1] == expected[:1] if self.description.crop else first.shape == expected
+        if not fits or first.ndim != 3 or first.dtype != np.uint8:
             raise ValueError(
-                f"images: expected uint8 (N, {expected[0]}, {sides}), as the run was trained on, "
-                f"got {kind} of shape {shape}"
+                f"images: expected uint8 of shape {expected}, as the run was trained on, got "
+                f"{first.dtype} of shape {first.shape}"
             )
 
 
@@ -184,6 +181,7 @@ def load_network(
 
     Raises:
         FileNotFoundError: The folder is not a run's, or the run has no checkpoint yet.
+        LaterFormatError: The checkpoint is of another version of labelproof.
         ValueError: Its files are corrupted, the weights do not fit the network, or the network is a
             factory that `network` does not name.
 
@@ -193,10 +191,7 @@ def load_network(
     path = Path(folder)
     description = read_description(path)
     _check_factory(path, description.network, network)
-    try:
-        name, checkpoint, problems = newest_whole(path / "checkpoint")
-    except LaterFormatError as error:
-        raise ValueError(str(error)) from None
+    name, checkpoint, problems = newest_whole(path / "checkpoint")
     if checkpoint is None:
         kind = ValueError if problems else FileNotFoundError
         raise kind(
