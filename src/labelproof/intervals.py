@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NORMAL_95", "matrix_interval", "wilson_interval"]
-
 NORMAL_95 = 1.959963984540054
 """95% of a normal distribution is within this many standard deviations of its mean."""
 

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["check_room", "read_npz"]
-
 _LARGEST_RATIO, _SMALLEST_LIMIT = 200, 256 << 20
 """An archive may unpack to this many times its size, or to this many bytes if that is more."""
 

@@ -7,8 +7,6 @@ import math
 from collections.abc import Collection
 from numbers import Integral, Real
 
-__all__ = ["choose", "finite", "flag", "suggest", "whole", "within"]
-
 
 def finite(name: str, value: object) -> float:
     """Return `value` as a float if it is a finite number, else raise.
@@ -22,10 +20,7 @@ def finite(name: str, value: object) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name}: expected a number, got {value!r} ({type(value).__name__})")
-    try:
-        number = float(value)
-    except OverflowError:
-        raise ValueError(f"{name}: expected a finite number, got one past 1e308") from None
+    number = float(value)
     if not math.isfinite(number):
         raise ValueError(f"{name}: expected a finite number, got {number}")
     return number

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from numbers import Integral
 from typing import TypeAlias
 
 import numpy as np
 
-__all__ = ["Seed", "as_generator", "derive_seed"]
+from labelproof.ranges import whole
 
 Seed: TypeAlias = int | np.random.Generator
 
@@ -25,16 +24,11 @@ def as_generator(seed: Seed) -> np.random.Generator:
     >>> as_generator(-1)
     Traceback (most recent call last):
         ...
-    ValueError: seed: expected a whole number of at least 0 or a numpy Generator, got -1
+    ValueError: seed: expected a whole number of at least 0, got -1
     """
     if isinstance(seed, np.random.Generator):
         return seed
-    problem = f"seed: expected a whole number of at least 0 or a numpy Generator, got {seed!r}"
-    if isinstance(seed, bool) or not isinstance(seed, Integral):
-        raise TypeError(problem)
-    if seed < 0:
-        raise ValueError(problem)
-    return np.random.Generator(np.random.PCG64(int(seed)))
+    return np.random.Generator(np.random.PCG64(whole("seed", seed, 0)))
 
 
 def derive_seed(seed: int, purpose: str, epoch: int = 0) -> int:

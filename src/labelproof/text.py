@@ -17,17 +17,6 @@ from typing import Any, NamedTuple, cast
 
 from labelproof.ranges import suggest
 
-__all__ = [
-    "Argument",
-    "Call",
-    "Parser",
-    "TextError",
-    "check_arguments",
-    "format_value",
-    "parse_call",
-    "parse_form",
-]
-
 WORDS: Mapping[str, Any] = {"true": True, "false": False, "none": None}
 """Values of an argument besides numbers."""
 
