@@ -311,14 +311,9 @@ def _format_arguments(loss: Loss) -> str:
 
 def _format_sparse(loss: SparseRegularized) -> str:
     weight, temperature = loss.weight_schedule, loss.temperature_schedule
-    # Read back, one that does not grow is a constant, so it is written as one.
-    if isinstance(temperature, Exponential) and temperature.growth == 1:
-        temperature = Constant(temperature(0))
-    grows = [each.every for each in (weight, temperature) if isinstance(each, Exponential)]
+    every = getattr(weight, "every", getattr(temperature, "every", 1))
     weight, temperature = (
-        exponential(each.value, growth=1, every=grows[0] if grows else 1)
-        if isinstance(each, Constant)
-        else each
+        exponential(each.value, growth=1, every=every) if isinstance(each, Constant) else each
         for each in (weight, temperature)
     )
     if (
