@@ -173,7 +173,7 @@ class SparseRegularized(Loss):
     def label_form(self) -> LabelForm | None:
         """The base and its sharpening, if the base depends on its label alone."""
         form = self.base.label_form() if isinstance(self.base, PointwiseLoss) else None
-        if form is None or type(self) is not SparseRegularized or not self._one_hot:
+        if form is None or type(self) is not SparseRegularized or not self.one_hot:
             return None
         weight, temperature = self._numbers
         how = Sharpening(temperature, self.p, self.normalize, self.clamp, weight)
@@ -265,13 +265,14 @@ class SparseRegularized(Loss):
 
     def penalty(self, sharpened: Outputs) -> Tensor:
         """The penalty of each example's sharpened output, before its weight."""
-        if self._one_hot:
+        if self.one_hot:
             return lp_norm(sharpened.log_probabilities, p=self.p, clamp=self.clamp)
         vector = self.smoothing if self.vector is None else self.vector
         return permutation_penalty(sharpened.log_probabilities.exp(), p=self.p, vector=vector)
 
     @property
-    def _one_hot(self) -> bool:
+    def one_hot(self) -> bool:
+        """Whether the output is pushed towards one-hot, not towards another vector."""
         return self.vector is None and self.smoothing == 0
 
     def _own_base(self) -> Loss:

@@ -181,7 +181,9 @@ class Supervised(Algorithm):
             # Divided by the number of examples, not by the sum of their weights, so that a weight
             # of 2 counts twice whatever else is in the batch; the mean weight is 1.
             value = (values * weight).mean()
-        elif isinstance(loss, SparseRegularized) and not _plain(loss):
+        elif isinstance(loss, SparseRegularized) and not (
+            isinstance(loss.base, Loss) and loss.one_hot and loss.class_weight is None
+        ):
             parts = loss.parts(logits, target)
             named = {"base": parts.base.detach(), "penalty": parts.penalty.detach()}
             return Objectives((parts.total,), {**named, "sparse_rate": parts.sparse_rate})
@@ -204,13 +206,3 @@ class Supervised(Algorithm):
                     }
             named["sparse_rate"] = sparse_rate(outputs.log_probabilities).mean()
         return Objectives((value,), named)
-
-
-def _plain(loss: SparseRegularized) -> bool:
-    """Whether the penalty is the mean l_p norm: no class weights, smoothing or foreign base."""
-    return (
-        isinstance(loss.base, Loss)
-        and loss.class_weight is None
-        and loss.vector is None
-        and loss.smoothing == 0
-    )
