@@ -39,11 +39,7 @@ def sharpen(logits: Tensor, *, temperature: float | Tensor, normalize: bool = Tr
     norm = torch.linalg.vector_norm(logits, dim=class_axis(logits), keepdim=True)
     if may_read(norm) and math.isfinite(norm.detach().sum()):
         return logits / (_divisor(norm) * temperature)
-    return _sharpen_unmasked(logits, temperature)
-
-
-def _sharpen_unmasked(logits: Tensor, temperature: float | Tensor) -> Tensor:
-    """As `sharpen`, if classes may be masked: three more passes, which few batches need."""
+    # Classes may be masked: three more passes, which few batches need.
     masked = logits == -math.inf
     # Also for the gradient, in which 0 * inf is NaN.
     kept = torch.where(masked, 0, logits)

@@ -228,7 +228,6 @@ def prepare_images(
     *,
     mean: Tensor,
     std: Tensor,
-    dtype: torch.dtype = torch.float32,
     size: int | None = None,
 ) -> Tensor:
     """Normalise a batch for evaluation.
@@ -237,7 +236,6 @@ def prepare_images(
         images: `(B, H, W, C)`, uint8.
         mean: See `gather_images`.
         std: See `gather_images`.
-        dtype: Type of the result.
         size: Side of the resized crops in training, if any: the short side is resized to 256/224 of
             it and the centre cropped.
 
@@ -248,7 +246,7 @@ def prepare_images(
         edges = geometry.centre_box(images.shape[1], images.shape[2], size)
         columns = [torch.full_like(images[:, 0, 0, 0], edge, dtype=torch.float32) for edge in edges]
         images = geometry.resample(images, torch.stack(columns, dim=1), size)
-    return _normalise(images, 1 / (255 * std), mean / std, dtype)
+    return _normalise(images, 1 / (255 * std), mean / std, torch.float32)
 
 
 def _move(
