@@ -55,7 +55,7 @@ def test_a_loss_that_has_changed_or_has_no_file_is_told_so(taylor: Path, monkeyp
             parse_loss(text)
     monkeypatch.delenv(LOSS_FILES)
     for text, message in (
-        ("series@0a1b2c", f"--loss-file or {LOSS_FILES}"),
+        ("series@0a1b2c", LOSS_FILES),
         ("zzzz", r"unknown loss 'zzzz'; .*--loss-file"),
         ("may", r"unknown loss 'may'; did you mean 'mae'\?\n"),
     ):

@@ -168,12 +168,12 @@ class _Parser(Parser):
 
     def unknown(self, call: Call) -> LossSyntaxError:
         name, place = call.name, (self.text, call.position)
-        stem, own, _ = name.partition(VERSION)
-        if own:
-            changed = bool({stem, stem[1:]} & self.families.keys())
-            missing = f"--loss-file or {LOSS_FILES} in the environment has to name its file"
-            why = "its code has changed since" if changed else missing
-            return OwnLossError(f"{name!r} is a loss of someone's own: {why}", *place)
+        if VERSION in name:
+            problem = (
+                f"{name!r} is a loss from a file: its code has changed since, or --loss-file (or "
+                f"{LOSS_FILES} in the environment) does not name the file"
+            )
+            return OwnLossError(problem, *place)
         known = [*self.families, *(f"n{key}" for key in self.families), *SUFFIXES]
         known.append("normalized")
         # Torch's names and ours are spelled out: cross_entropy, CrossEntropyLoss.
