@@ -77,6 +77,8 @@ class Trainer:
         loss: Replaces the configuration's loss, if it cannot be written as text.
     """
 
+    _plan: batches.EpochPlan
+
     def __init__(
         self,
         configuration: Configuration,
@@ -106,7 +108,6 @@ class Trainer:
             self.stream.wait_stream(torch.cuda.current_stream(device))
         with self._on_stream():
             self._build(precision, loss or parse_loss(configuration.loss))
-        self._plan: batches.EpochPlan | None = None
 
     def _build(self, precision: str, loss: Loss) -> None:
         configuration, execution, examples = self.configuration, self.execution, self.examples
@@ -187,7 +188,7 @@ class Trainer:
     @property
     def steps(self) -> int:
         """Number of steps of the current epoch."""
-        return 0 if self._plan is None else len(self._plan.steps)
+        return len(self._plan.steps)
 
     def prepare(self) -> None:
         """Compile and record what every epoch needs; the state does not change."""
@@ -219,7 +220,6 @@ class Trainer:
 
     def advance(self) -> bool:
         """Do one step; true when it was the epoch's last."""
-        assert self._plan is not None  # noqa: S101
         share = self._plan.steps[self.step]
         if self.execution.world_size > 1:
             # Each process has its own random numbers, of which a checkpoint has only the first's.
@@ -244,7 +244,6 @@ class Trainer:
 
     def end(self) -> metrics.Epoch:
         """Evaluate the epoch and move to the next."""
-        assert self._plan is not None  # noqa: S101
         with self._on_stream():
             if self.recorder is not None and self.images.resident:
                 self.recorder.replay("evaluate")
