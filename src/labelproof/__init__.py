@@ -104,11 +104,11 @@ _ELSEWHERE = {
 _PACKAGES = ("audit", "losses", "review", "schedules")
 
 
-if not TYPE_CHECKING:  # which knows the names, and would otherwise take any other for one
+if not TYPE_CHECKING:  # with this function, a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
-        # Loaded when it is asked for: whoever needs a loss alone should not wait for scikit-learn,
-        # and the program has to be there before torch is, to end quietly if stopped meanwhile.
+        # Imported on first use: a user of a loss should not wait for scikit-learn, and the program
+        # handles Ctrl-C quietly while torch is being imported.
         if name in _PACKAGES:
             return importlib.import_module(f"labelproof.{name}")
         if name not in __all__:
