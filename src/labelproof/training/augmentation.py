@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from labelproof.ranges import whole, within
-from labelproof.text import parse_form
+from labelproof.text import format_value, parse_form
 from labelproof.training import geometry
 
 _STEPS = {
@@ -89,8 +89,8 @@ class Augmentation:
         words = []
         for name in self.columns:
             word, *places = _STEPS[name][0].split(":")
-            numbers = [repr(number).removesuffix(".0") for number in self._numbers(name)]
-            words.append(":".join([word, *numbers[: len(places)]]))
+            numbers = self._numbers(name)[: len(places)]
+            words.append(":".join([word, *map(format_value, numbers)]))
         return ",".join(words) or "none"
 
     def _numbers(self, name: str) -> tuple[float, ...]:

@@ -17,7 +17,7 @@ from labelproof.models.text import format_network
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose, flag, suggest, whole, within
 from labelproof.schedules import Schedule, constant, cosine, exponential
-from labelproof.text import parse_form
+from labelproof.text import format_value, parse_form
 from labelproof.training.algorithms import format_algorithm
 from labelproof.training.augmentation import parse_augmentation
 
@@ -249,7 +249,7 @@ def learning_rate(schedule: str, initial: float, *, epochs: int) -> Schedule:
         return exponential(initial, growth=factor, every=every)
     if floor > initial:
         raise ValueError(
-            f"schedule: expected a floor of at most the learning rate, {_digits(initial)}, "
+            f"schedule: expected a floor of at most the learning rate, {initial:g}, "
             f"got {format_schedule(schedule)!r}"
         )
     return cosine(initial, floor, epochs=epochs)
@@ -268,7 +268,7 @@ def format_schedule(text: str) -> str:
     """
     kind, floor, every, factor = _parse_schedule(text)
     numbers = {"cosine": [floor] * (floor > 0), "exponential": [factor], "step": [every, factor]}
-    return ":".join([kind, *map(_digits, numbers.get(kind, []))])
+    return ":".join([kind, *map(format_value, numbers.get(kind, []))])
 
 
 def _parse_schedule(text: str) -> tuple[str, float, int, float]:
@@ -279,7 +279,3 @@ def _parse_schedule(text: str) -> tuple[str, float, int, float]:
         whole("schedule epochs", values.get("EPOCHS", 1), 1),
         within("schedule factor", values.get("FACTOR", 1.0), 0, open_low=True),
     )
-
-
-def _digits(number: float) -> str:
-    return repr(number).removesuffix(".0")  # all digits: a run is made from this text
