@@ -276,8 +276,8 @@ def noise_factor(rate: float, *, num_classes: int) -> float:
     # Multiplied out, since 1 - 1/3 rounds to more than 2/3.
     if within("rate", rate, 0, 1) * whole("num_classes", num_classes, 2) >= num_classes - 1:
         raise ValueError(
-            f"rate: expected less than 1 - 1/{num_classes} = {1 - 1 / num_classes:.4g}, where "
-            f"labels of {num_classes} classes still say something, got {rate!r}"
+            f"rate: expected less than 1 - 1/{num_classes} = {1 - 1 / num_classes:.4g}, from which "
+            f"on labels of {num_classes} classes carry no information, got {rate!r}"
         )
     return rate / ((1 - rate) * num_classes - 1)
 
@@ -463,7 +463,7 @@ def _label_values(loss: Loss, outputs: Tensor, *, name: str = "outputs") -> Tens
     if not isinstance(loss, Loss):
         raise TypeError(
             f"loss: expected a loss of labelproof, got {type(loss).__name__}; "
-            "labelproof.as_loss takes in any other module"
+            "labelproof.as_loss wraps any other module"
         )
     outputs = working_precision(outputs)
     valid = outputs.ndim == 1 or (outputs.ndim > 1 and name != "vector")

@@ -127,10 +127,7 @@ def load_losses(path: Path) -> dict[str, type[Loss]]:
     """
     table = getattr(_import(path), "LOSSES", None)
     if not isinstance(table, Mapping) or not table:
-        raise ValueError(
-            f"{path}: expected a table of its losses in it, such as "
-            'LOSSES = {"mine": MyLoss}, found none'
-        )
+        raise ValueError(f"{path}: expected a table of losses: LOSSES = {{'mine': MyLoss}}")
     for name, family in table.items():
         if problem := _problem(name, family, table):
             raise ValueError(f"{path}: {problem}")
@@ -139,13 +136,11 @@ def load_losses(path: Path) -> dict[str, type[Loss]]:
 
 def _import(path: Path) -> ModuleType:
     place = path.expanduser().resolve()
-    if not place.is_file():
-        raise ValueError(f"{path}: there is no such file; expected one with losses of your own")
     # A name of its own, so that a file called torch.py does no harm.
     name = f"_labelproof_losses_{hashlib.sha256(str(place).encode()).hexdigest()[:8]}"
     specification = importlib.util.spec_from_file_location(name, place)
     if specification is None or specification.loader is None:
-        raise ValueError(f"{path}: expected a Python file with losses of your own, called *.py")
+        raise ValueError(f"{path}: expected a Python file, *.py, with losses of your own")
     module = importlib.util.module_from_spec(specification)
     sys.modules[name] = module  # where compilers and debuggers look for a class's code
     try:

@@ -127,7 +127,7 @@ class _Parser(Parser):
             if name in SUFFIXES:
                 if total is None or coefficient is not None or name in suffixes:
                     number = {"sr": "lambda0", "clip": "delta"}[name]
-                    problem = f"{name!r} comes once, after a sum, without a factor but {number}"
+                    problem = f"{name!r} comes once, after a sum; its strength is {number}"
                     raise self.error(problem, position)
                 suffixes.add(name)
                 given = SUFFIXES[name] | self.arguments(self.call("a loss"), SUFFIXES[name])

@@ -135,8 +135,8 @@ class Trainer:
         ]
         if examples.weight is not None and not self.algorithm.takes_weights:
             raise ValueError(
-                f"weight: expected the algorithm supervised, which alone takes example weights, "
-                f"got {configuration.algorithm}"
+                "weight: only the algorithm supervised takes weights of examples, got "
+                f"{configuration.algorithm}"
             )
         parts = self.algorithm.part_names(device, weighted=examples.weight is not None)
         self.tally = metrics.Tally(parts, dataset.num_classes, device)
