@@ -55,17 +55,11 @@ def follow(
     reporter: Reporter,
     stop: StopRequest,
     fresh: bool = False,
-    note: Callable[[], None] = lambda: None,
 ) -> RunRecord:
-    """Train with progress, and return the record, unless training fails or is stopped.
-
-    `note` is called when the run starts: one that cannot even start must not occupy its folder.
-    """
+    """Train with progress, and return the record, unless training fails or is stopped."""
     last: Event | None = None
     with reporter.display(runs=1, epochs=job.configuration.epochs) as display:
         for event in events:
-            if event.kind == "started":
-                note()
             display.show(event)
             if event.kind != "notice":
                 last = event
@@ -156,17 +150,14 @@ class TrainPlan:
             return
         examples, reading = self.examples, self.request.reading  # examples first: they fill it in
         places = self.request.places(self.folder)
+        # How the data were read, for evaluations and audits, as `fit` notes it.
         notes = Attempts(reading.as_values(), configuration.loss, places=places)
-
-        def note() -> None:
-            """Note how the data were read, for evaluations and audits, as `fit` does."""
-            needed = any(notes.asked.values()) or places or (self.folder / ATTEMPTS).exists()
-            if needed and taken.rank == 0:
-                notes.write(self.folder)
-
+        needed = any(notes.asked.values()) or places or (self.folder / ATTEMPTS).exists()
         job = Job(configuration, self.folder)
         with StopRequest() as stop, process_group(self.request.execution) as taken:
             take_over(self.folder, taken, fresh=self.fresh)
+            if needed and taken.rank == 0:
+                notes.write(self.folder)
             events = train_runs(
                 [job],
                 taken,
@@ -174,8 +165,7 @@ class TrainPlan:
                 checkpoint_seconds=self.checkpoint_seconds,
                 stop=stop,
             )
-            more = {"reporter": reporter, "stop": stop, "fresh": self.fresh, "note": note}
-            record = follow(events, job, **more)
+            record = follow(events, job, reporter=reporter, stop=stop, fresh=self.fresh)
             reporter.say(_summary(record, examples, self.folder))
 
 
