@@ -41,7 +41,7 @@ def test_where_no_one_watches_a_line_says_now_and_then_where_all_runs_stand() ->
         shown.show(Event(FIRST, "started", 0), "mnist-ce")
         shown.show(Event(SECOND, "started", 20), "mnist-mae")
         shown.epochs(FIRST, *range(10, 131, 10))
-        shown.show(Event(SECOND, "abandoned", 20), outcome="given up")
+        shown.show(Event(SECOND, "abandoned", 20))
         shown.epochs(FIRST, 200.0)
     assert shown.stream.getvalue().splitlines() == [
         # 124 epochs of the 150 are left after 6 that took a minute, then 118.
@@ -49,8 +49,8 @@ def test_where_no_one_watches_a_line_says_now_and_then_where_all_runs_stand() ->
         "mnist-ce (epoch 6 of 50), mnist-mae (epoch 20 of 50)",
         "0 of 3 runs done, 0:19:40 left; under way: "
         "mnist-ce (epoch 12 of 50), mnist-mae (epoch 20 of 50)",
-        "1 of 3  mnist-mae  given up",
-        # What was given up is not waited for: 86 epochs at 200 seconds for 14.
+        "1 of 3  mnist-mae  abandoned after epoch 20",
+        # An abandoned run is not waited for: 86 epochs at 200 seconds for 14.
         "1 of 3 runs done, 0:20:29 left; under way: mnist-ce (epoch 14 of 50)",
     ]
 

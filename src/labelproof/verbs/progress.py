@@ -148,7 +148,7 @@ class RunDisplay:
     def __exit__(self, *error: object) -> None:
         self._progress.stop()
 
-    def show(self, event: Event, name: str = "", outcome: str = "") -> None:
+    def show(self, event: Event, name: str = "") -> None:
         """Show an event of `train_runs`; by default, a run is named after its configuration."""
         job, configuration = event.job, event.job.configuration
         if self.callback is not None:
@@ -170,7 +170,7 @@ class RunDisplay:
             self.finished += 1
             self._drop(task.remaining or 0)
             if self.runs > 1:
-                ended = outcome or _outcome(event)
+                ended = _outcome(event)
                 self._line(f"{self.finished} of {self.runs}  {task.description}  {ended}")
 
     def say(self, text: str) -> None:
@@ -218,8 +218,7 @@ def _left(task: Task) -> str:
 
 def _outcome(event: Event) -> str:
     if event.kind == "finished":
-        accuracies = event.value.curve.get("test_accuracy")
-        return f"{accuracies[-1]:.2f}%" if accuracies else "finished"
+        return describe_epoch({name: values[-1] for name, values in event.value.curve.items()})
     if event.kind == "abandoned":
         return f"abandoned after epoch {event.value}"
     return "stopped" if event.kind == "stopped" else str(event.value)

@@ -157,11 +157,7 @@ def search(
 
 def _show(display: RunDisplay, event: Event | Trial) -> None:
     if isinstance(event, Event):
-        outcome = event.kind if event.kind in ("abandoned", "failed") else ""
-        if event.kind == "finished":
-            accuracy = event.value.curve["validation_accuracy"][-1]
-            outcome = f"agrees with {accuracy:.2f}% of the labels held out"
-        display.show(event, event.job.configuration.loss, outcome)
+        display.show(event, event.job.configuration.loss)
     elif event.why:
         display.say(f"{event.text}: {event.state}; {event.why}")
 
