@@ -87,17 +87,6 @@ class FitPlan:
         refuse_file(self.folder)
         refuse_foreign(self.folder, RUN_FILES)
 
-    @property
-    def asked(self) -> dict[str, Any]:
-        """Settings and fingerprint, by which a run in the folder is recognised as the same."""
-        return self.request.asked(
-            self.configuration,
-            auto=self.auto,
-            image_memory=self.request.image_memory,
-            minutes=self.minutes,
-            weights=None if self.weights is None else os.fspath(self.weights),
-        )
-
     def preview(self) -> None:
         """Print the plan as comments, and the recipe as a file that `labelproof train` reads."""
         lines = [f"# {line}" for line in self.lines]
@@ -148,13 +137,20 @@ class FitPlan:
         self.reporter.say("\n".join(self.lines))
         folder, execution = self.folder, self.request.execution
         take_over(folder, execution, fresh=self.fresh)
-        attempts = resume_attempts(folder, self.asked, self.configuration.loss)
-        before, attempts.places = attempts.places, self.request.places(folder)
+        asked = self.request.asked(
+            self.configuration,
+            auto=self.auto,
+            image_memory=self.request.image_memory,
+            minutes=self.minutes,
+            weights=None if self.weights is None else os.fspath(self.weights),
+        )
+        attempts = resume_attempts(folder, asked, self.configuration.loss)
+        attempts.places = self.request.places(folder)
         configuration = attempts.configure(self.configuration)
         record, kept, prepared = RunFolder(folder).record(configuration), None, self.dataset
         if record is not None:
-            if attempts.places != before and execution.rank == 0:
-                attempts.write(folder)
+            if execution.rank == 0:
+                attempts.write(folder)  # the data may have been moved
             self.reporter.say("Finished before, and not trained again; --fresh trains it anew:")
             # None if the run was killed before its page was written; it is then audited now.
             kept = _kept_audit(folder)
