@@ -12,7 +12,7 @@ from PIL import Image
 from trained import labelproof, labelproof_to_its_end, refusal, succeed
 from typer.testing import Result
 
-from labelproof.cli import console
+from labelproof.cli.main import show_warnings
 from labelproof.data import load_digits
 from labelproof.data.image_folder import load_folder
 from labelproof.data.notices import DataWarning
@@ -89,7 +89,7 @@ def test_files_that_are_not_images_are_told_as_fit_does(
         (tmp_path / name).touch()
     with pytest.warns(DataWarning, match="3 files left out") as caught:
         load_folder(tmp_path)
-    with console.show_warnings():
+    with show_warnings():
         find_images([tmp_path], (1, 8, 8))
     assert capsys.readouterr().err.splitlines() == [f"warning: {caught[0].message}"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 import typer
 
-from labelproof.cli.console import DIVERGED, TIME_IS_UP, ending, show_warnings, tell, terminal, warn
+from labelproof.cli.console import DIVERGED, TIME_IS_UP, ending, tell, terminal, warn
 from labelproof.cli.options import parse_seeds, split_names, takes
 from labelproof.data import Dataset, load_dataset
 from labelproof.data.notices import count
@@ -200,15 +200,13 @@ class BenchData:
 
     def __call__(self, configuration: Configuration) -> Examples:
         """The examples of a run."""
-        with show_warnings():
-            human = find_human_labels(configuration.data, self.root)
-            return choose_examples(configuration, self.dataset(configuration.data), human=human)
+        human = find_human_labels(configuration.data, self.root)
+        return choose_examples(configuration, self.dataset(configuration.data), human=human)
 
     @functools.cache  # noqa: B019 (it lives as long as the command)
     def dataset(self, name: str) -> Dataset:
         """The dataset of that name."""
-        with show_warnings():
-            return load_dataset(name, root=self.root)
+        return load_dataset(name, root=self.root)
 
     def mark(self, configuration: Configuration) -> str:
         """The fingerprint of what a run is trained on."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,21 +46,9 @@ def for_flags(message: str) -> str:
     return message.replace("use on_error='skip'", flag).replace(" (label=)", "")
 
 
-@contextmanager
-def show_warnings() -> Iterator[None]:
-    """A context in which warnings are printed on stderr, without their source code."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        try:
-            yield
-        finally:
-            for warning in caught:
-                warn(for_flags(str(warning.message)))
-
-
 def terminal(console: Console | None = None) -> Reporter:
-    """A reporter that prints results on stdout, and warnings about the data on stderr."""
-    return Reporter(console or Console(), aside=Console(stderr=True), reading=show_warnings)
+    """A reporter that prints results on stdout, and what is aside on stderr."""
+    return Reporter(console or Console(), aside=Console(stderr=True))
 
 
 def carry_out(plan: Any, reporter: Reporter, *, dry_run: bool) -> None:

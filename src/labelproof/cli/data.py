@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TaskID
 
-from labelproof.cli.console import show_page, show_warnings, tell
+from labelproof.cli.console import show_page, tell
 from labelproof.cli.options import takes
 from labelproof.data import (
     DATASETS,
@@ -190,18 +190,17 @@ def show(
         output: The page.
     """
     spec = parse_noise(noise)
-    with show_warnings():
-        data = load_dataset(dataset, root=data_root, on_error=on_error, label=label)
-        noisy = None
-        if spec.kind != "none":
-            noisy = spec.apply(
-                data.train.labels,
-                num_classes=data.num_classes,
-                dataset=data.name,
-                seed=seed,
-                features=data.train.array if spec.kind == "instance" else None,
-                human=human_labels or find_human_labels(data.name, data_root),
-            )
+    data = load_dataset(dataset, root=data_root, on_error=on_error, label=label)
+    noisy = None
+    if spec.kind != "none":
+        noisy = spec.apply(
+            data.train.labels,
+            num_classes=data.num_classes,
+            dataset=data.name,
+            seed=seed,
+            features=data.train.array if spec.kind == "instance" else None,
+            human=human_labels or find_human_labels(data.name, data_root),
+        )
     if data.tabular:
         _show_table(data)
         if noisy is not None:

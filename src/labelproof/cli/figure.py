@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from labelproof.cli.console import show_warnings, tell
+from labelproof.cli.console import tell
 from labelproof.cli.options import split_names, takes
 from labelproof.cli.table import choose_dataset
 from labelproof.data.load import load_dataset
@@ -117,8 +117,7 @@ def _embed(
     chosen = [path for path, configuration in found.items() if configuration.data == data]
     # Without noise first, plain losses above their regularised forms, as in the paper.
     chosen.sort(key=lambda path: ("+sr" in found[path].loss, found[path].noise != "none"))
-    with show_warnings():
-        loaded = load_dataset(data, root=root)
-        runs = [load_run(path, device) for path in chosen]
+    loaded = load_dataset(data, root=root)
     sample = sample_test_images(loaded, images)
-    return data, [embed(run, loaded, sample) for run in runs], loaded.class_names
+    found_there = [embed(load_run(path, device), loaded, sample) for path in chosen]
+    return data, found_there, loaded.class_names

@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -36,6 +37,21 @@ def run() -> None:
 
         typer.secho(f"error: {for_flags(str(error))}", fg="red", err=True)
         sys.exit(2)
+
+
+@contextmanager
+def show_warnings() -> Iterator[None]:
+    """A context in which warnings are printed on stderr as they come, without their source code."""
+
+    def show(message: Warning | str, *_: object) -> None:
+        from labelproof.cli.console import for_flags, warn
+
+        warn(for_flags(str(message)))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", UserWarning)
+        warnings.showwarning = show
+        yield
 
 
 @contextmanager

@@ -19,6 +19,8 @@ from typing import Any
 
 import typer
 
+from labelproof.cli.main import show_warnings
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -102,7 +104,8 @@ def takes(
                 given["on_error"] = "raise" if given.pop("strict") else "skip"
             if "skip_unreadable" in given:
                 given["on_error"] = "skip" if given.pop("skip_unreadable") else "raise"
-            function(**given)
+            with show_warnings():
+                function(**given)
 
         command.__doc__ = without_arguments(inspect.getdoc(function) or "")
         command.__annotations__ = {}

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import pandas as pd
 import typer
 
-from labelproof.cli.console import show_warnings, tell, warn
+from labelproof.cli.console import tell, warn
 from labelproof.cli.options import output_file, takes
 from labelproof.data.images import OnError
 from labelproof.data.notices import few
@@ -57,8 +57,7 @@ def evaluate(
         network: Name the run's own network, PACKAGE.MODULE:FACTORY, to allow its code to run.
     """
     choose("format", format, ("text", "json"))
-    with show_warnings():
-        found = load_run(run, device, network=network).evaluate(**given)
+    found = load_run(run, device, network=network).evaluate(**given)
     if format == "json":
         typer.echo(json.dumps(found.as_values(), indent=1, ensure_ascii=False))
         return
@@ -132,14 +131,13 @@ def predict(
         unreadable.append(reason)
         warn(reason)
 
-    with show_warnings():
-        tables = predict_paths(
-            load_run(run, device, network=network),
-            paths,
-            identify=id,
-            on_error=on_error,
-            on_unreadable=note,
-        )
+    tables = predict_paths(
+        load_run(run, device, network=network),
+        paths,
+        identify=id,
+        on_error=on_error,
+        on_unreadable=note,
+    )
     if file is None:
         _write(sys.stdout, tables, all_classes=all_classes)
     else:
@@ -182,8 +180,7 @@ def export(
         network: Name the run's own network, PACKAGE.MODULE:FACTORY, to allow its code to run.
     """
     file = None if output is None else output_file(output, example="model.onnx")
-    with show_warnings():
-        saved = load_run(run, network=network)
+    saved = load_run(run, network=network)
     path = saved.export(file, format=format)
     shape = ", ".join(str(size) for size in ("N", *saved.description.input_shape))
     taken = f"rows, float32 ({shape})" if saved.tabular else f"images, uint8 ({shape})"

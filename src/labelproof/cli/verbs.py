@@ -311,8 +311,7 @@ def review(folder: Path, **given: Any) -> None:
         export: Write the decisions to this CSV file (- for stdout) instead of serving.
     """
     with loading():
-        from labelproof.cli.console import show_warnings, terminal
+        from labelproof.cli.console import terminal
         from labelproof.verbs.review import review as serve
 
-    with show_warnings():
-        serve(folder, **given, progress=terminal())
+    serve(folder, **given, progress=terminal())

@@ -378,8 +378,7 @@ def _audit_run(request: Request) -> Audit:
     """Audit the labels that a run was trained on by its predictions."""
     run, reporter = request.data, request.reporter
     if not isinstance(run, Run):
-        with reporter.reading():
-            run = load_run(run, request.device, network=request.settings.get("network"))
+        run = load_run(run, request.device, network=request.settings.get("network"))
     root = request.reading.root
     return run.audit(human_labels=request.human, data_root=root, progress=reporter)
 
@@ -389,7 +388,7 @@ def _audit_given(
 ) -> Audit:
     """Audit a dataset, or labels alone, by predictions of another model."""
     place, data, reading = "labels", request.data, request.reading
-    with request.reporter.reading(), request.reporter.working("Judging the labels"):
+    with request.reporter.working("Judging the labels"):
         if isinstance(labels, pd.DataFrame):
             labels = replace(reading, annotators=tuple(labels)).load(labels, features=False)
         if data is not None:

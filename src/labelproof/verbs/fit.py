@@ -203,9 +203,7 @@ class FitPlan:
 
     def _audit(self, prepared: Dataset) -> Audit:
         """Audit the labels by the trained run, and write the audit and its page."""
-        with self.reporter.reading():
-            run = self.load()
-        audit = audit_run(run, self.request, prepared)
+        audit = audit_run(self.load(), self.request, prepared)
         with owning(self.folder / INSIDE):
             audit.write(self.folder / INSIDE)
             write_page(self.folder / INSIDE, audit, self.reporter)

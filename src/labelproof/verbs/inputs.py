@@ -135,8 +135,7 @@ class Request:
     @cached_property
     def dataset(self) -> Dataset:
         """The data; reading them also notes their columns in `reading`."""
-        with self.reporter.reading():
-            dataset = read_data(self.data, self.reading, on_error=self.on_error)
+        dataset = read_data(self.data, self.reading, on_error=self.on_error)
         self.reading = self.reading.found_in(dataset)
         used = [dataset.class_names[label] for label in np.unique(dataset.train.labels)]
         refuse_classes(dataset.name, used, len(dataset.train))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -49,7 +48,6 @@ class Reporter:
         console: Shows bars on a terminal, plain lines elsewhere; `None` is silent.
         aside: Shows the many runs of a search; by default the same console.
         callback: Called with each event and each line.
-        reading: Makes the context in which data are read, to handle their warnings.
 
     Example:
         >>> lines = []
@@ -64,11 +62,10 @@ class Reporter:
         *,
         aside: Console | None = None,
         callback: Callback | None = None,
-        reading: Callable[[], AbstractContextManager[None]] = nullcontext,
     ):
         self.console = console or Console(file=io.StringIO(), quiet=True, force_jupyter=False)
         self.aside = aside or self.console
-        self.callback, self.reading = callback, reading
+        self.callback = callback
 
     def say(self, text: str) -> None:
         """Print text, and pass it to the callback."""

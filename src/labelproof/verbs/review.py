@@ -57,7 +57,7 @@ def review(
     audit = Audit.read(place)
     check_installed()
     with owning(place), Decisions(place / REVIEW) as decisions:
-        with reporter.reading(), reporter.working("Reading the data"):
+        with reporter.working("Reading the data"):
             try:
                 samples = open_samples(audit if data is None else replace(audit, data=data))
             except FileNotFoundError as error:
