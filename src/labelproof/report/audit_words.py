@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,15 +51,24 @@ def confusion_counts(findings: Findings) -> NDArray[np.int64]:
     return count_pairs(suggested, findings.given, findings.num_classes).astype(np.int64)
 
 
+def most_frequent(matrix: NDArray[Any], most: int) -> list[tuple[int, int]]:
+    """The largest entries off the diagonal, as row and column, without zeros.
+
+    >>> most_frequent(np.array([[9, 1], [2, 9]]), 12)
+    [(1, 0), (0, 1)]
+    """
+    off = np.where(np.eye(len(matrix), dtype=bool), 0, matrix)
+    # Stable, so that ties come in the order of the classes wherever it is computed.
+    order = np.argsort(-off, axis=None, kind="stable")[:most].tolist()
+    pairs = [divmod(cell, len(off)) for cell in order]
+    return [pair for pair in pairs if off[pair]]
+
+
 def confusions(findings: Findings, counts: NDArray[np.int64]) -> list[Pair]:
     """The most frequent confusions, with an estimate of at least one label."""
     # The true classes are not known; suggested labels are the best estimate.
     sizes = np.bincount(findings.suggested, minlength=findings.num_classes)
     about = findings.transition * sizes[:, None]
-    np.fill_diagonal(about, 0)
-    # Stable, so that ties come in the order of the classes wherever the page is made.
-    order = np.argsort(-about, axis=None, kind="stable")[:SHOWN_PAIRS].tolist()
-    pairs = [divmod(cell, findings.num_classes) for cell in order]
     return [
         Pair(
             true,
@@ -67,7 +77,7 @@ def confusions(findings: Findings, counts: NDArray[np.int64]) -> list[Pair]:
             share(findings, true, given),
             int(counts[true, given]),
         )
-        for true, given in pairs
+        for true, given in most_frequent(about, SHOWN_PAIRS)
         if about[true, given] >= 0.5
     ]
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
 from labelproof.noise.sampling import NoisyLabels
+from labelproof.report.audit_words import most_frequent
 from labelproof.report.page import heat_picture, picture, render_words, write_page
 
 SHOWN_CLASSES = 10
@@ -129,18 +130,12 @@ def _rows(
 
 def _confusions(noisy: NoisyLabels) -> list[dict[str, Any]]:
     """The most frequent confusions, for matrices too large to show numbers."""
-    counts, empirical = noisy.counts.copy(), noisy.empirical_matrix
-    np.fill_diagonal(counts, 0)
-    # Stable, so that ties come in the order of the classes wherever the page is made.
-    order = np.argsort(-counts, axis=None, kind="stable")[:SHOWN_CONFUSIONS]
-    pairs = [divmod(int(cell), len(counts)) for cell in order]
     return [
         {
             "pair": pair,
             "intended": noisy.matrix[pair],
-            "empirical": empirical[pair],
-            "images": counts[pair],
+            "empirical": noisy.empirical_matrix[pair],
+            "images": noisy.counts[pair],
         }
-        for pair in pairs
-        if counts[pair]
+        for pair in most_frequent(noisy.counts, SHOWN_CONFUSIONS)
     ]

@@ -23,6 +23,7 @@ from labelproof.data.table import is_table
 from labelproof.fitting.attempts import read_attempts
 from labelproof.intervals import wilson_interval
 from labelproof.noise import parse_noise
+from labelproof.report.audit_words import most_frequent
 from labelproof.training.examples import choose_examples
 from labelproof.training.provenance import find_again, fingerprint, places_of, read_note
 from labelproof.training.trained_network import TrainedNetwork
@@ -103,12 +104,8 @@ class Evaluation:
 
     def confusions(self, most: int = 10) -> list[tuple[str, str, int]]:
         """The most frequent mistakes: label, prediction and count."""
-        wrong = self.counts.copy()
-        np.fill_diagonal(wrong, 0)
-        order = np.argsort(-wrong, axis=None, kind="stable")[:most]
-        pairs = [divmod(int(cell), len(wrong)) for cell in order]
-        names = self.class_names
-        return [(names[i], names[j], int(wrong[i, j])) for i, j in pairs if wrong[i, j]]
+        names, pairs = self.class_names, most_frequent(self.counts, most)
+        return [(names[i], names[j], int(self.counts[i, j])) for i, j in pairs]
 
     def as_values(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
