@@ -92,13 +92,15 @@ def test_it_is_a_stack_of_decisions(tmp_path_factory: pytest.TempPathFactory, st
     decisions.close()
 
 
-def test_names_that_are_not_text_come_back(path: Path) -> None:
-    sample, label = os.fsdecode(b"caf\xe9.jpg"), os.fsdecode(b"\xff")
+def test_names_that_are_not_utf8_are_kept_as_escapes(path: Path) -> None:
+    audit = make_audit(make_findings(1, 2)[0], ["cat", "dog"])
+    audit = replace(audit, samples=[os.fsdecode(b"caf\xe9.jpg")])
     with Decisions(path) as decisions:
-        decisions.decide(sample, label, "keep", label)
-        decisions.decide("🐈\n'\"", "cat", "keep", "cat")
+        Review(audit, decisions).decide(0, "unsure")
+        assert decisions.history()[0].sample == r"caf\xe9.jpg"
     with Decisions(path) as again:
-        assert set(again.latest()) == {(sample, label), ("🐈\n'\"", "cat")}
+        assert Review(audit, again).counts().unsure == 1
+        assert r"caf\xe9.jpg" in export_csv(audit, again)
 
 
 KILLED = """

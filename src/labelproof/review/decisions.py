@@ -27,8 +27,7 @@ CHOICES = ("keep", "accept", "another", "unsure")
 _VERSION = 2
 
 # Rows are only ever added; one that undoes another has the number of that in `undoes`. In a batch,
-# all rows but the first have the number of the first in `batch`. Names are text whose bytes need
-# not be UTF-8, since those of files need not be.
+# all rows but the first have the number of the first in `batch`.
 _TABLE = """
 CREATE TABLE decisions (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -191,7 +190,6 @@ class Decisions:
                 f"BEGIN IMMEDIATE; {_TABLE} PRAGMA user_version = {_VERSION}; COMMIT;"
             )
         self._file.execute(_STANDING)
-        self._file.text_factory = lambda stored: stored.decode("utf-8", "surrogateescape")
 
     def _add(
         self,
@@ -206,8 +204,8 @@ class Decisions:
         time = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         cursor = self._file.execute(
             "INSERT INTO decisions (time, sample, given, choice, label, undoes, batch) "
-            "VALUES (?, CAST(? AS TEXT), CAST(? AS TEXT), ?, CAST(? AS TEXT), ?, ?)",
-            (time, _stored(sample), _stored(given), choice, _stored(label), undoes, batch),
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (time, sample, given, choice, label, undoes, batch),
         )
         assert cursor.lastrowid is not None  # noqa: S101
         return Decision(cursor.lastrowid, time, sample, given, choice, label, undoes, batch)
@@ -228,10 +226,6 @@ class Decisions:
             raise OSError(f"{self.path}: decisions cannot be kept there ({error})") from error
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{self.path}: not a file of decisions ({error})") from error
-
-
-def _stored(name: str | None) -> bytes | None:
-    return None if name is None else name.encode("utf-8", "surrogateescape")
 
 
 SCOPES = ("suspects", "everything")
@@ -268,6 +262,8 @@ class Review:
             meanwhile.
 
     Attributes:
+        samples: The samples' names; bytes that are not UTF-8 are escapes, as in the file.
+        class_names: The names of the classes, likewise.
         decided: By place, a sample's index in the audit: the choice and the new class, which is
             `None` if left open.
         stale: Number of decisions that no longer apply to this audit's data.
@@ -281,8 +277,10 @@ class Review:
         self._order = audit.findings.order
         self._suspects = audit.findings.suspects
         self._lock = threading.RLock()
-        names = (audit.class_names[label] for label in audit.findings.given.tolist())
-        keys = zip(audit.samples, names, strict=True)
+        self.samples = [readable(name) for name in audit.samples]
+        self.class_names = [readable(name) for name in audit.class_names]
+        names = (self.class_names[label] for label in audit.findings.given.tolist())
+        keys = zip(self.samples, names, strict=True)
         self._places = {key: place for place, key in enumerate(keys)}
         self.stale = self._read()
 
@@ -293,7 +291,7 @@ class Review:
 
     def _read(self) -> int:
         """Read the standing decisions; returns how many of them do not apply here."""
-        classes = {None: None} | {name: label for label, name in enumerate(self.audit.class_names)}
+        classes = {None: None} | {name: label for label, name in enumerate(self.class_names)}
         latest = self.decisions.latest()
         applies = {
             key: one for key, one in latest.items() if key in self._places and one.label in classes
@@ -313,9 +311,8 @@ class Review:
             choice: One of `CHOICES`.
             label: The class, for `"another"`.
         """
-        audit = self.audit
-        names, findings = audit.class_names, audit.findings
-        within("place", place, 0, len(audit.samples) - 1)
+        names, findings = self.class_names, self.audit.findings
+        within("place", place, 0, len(self.samples) - 1)
         if label is not None:
             within("label", label, 0, len(names) - 1)
         given, suggested = int(findings.given[place]), int(findings.suggested[place])
@@ -327,7 +324,7 @@ class Review:
             choice = "keep" if new == given else "accept" if new == suggested else "another"
         with self._lock:
             label_name = None if new is None else names[new]
-            self.decisions.decide(audit.samples[place], names[given], choice, label_name)
+            self.decisions.decide(self.samples[place], names[given], choice, label_name)
             self.decided[place] = choice, new
 
     def accept_all(self, given: int, suggested: int) -> int:
@@ -337,13 +334,13 @@ class Review:
             given: The class of their labels.
             suggested: The suggested class.
         """
-        audit, names = self.audit, self.audit.class_names
+        names = self.class_names
         within("given", given, 0, len(names) - 1)
         if within("suggested", suggested, 0, len(names) - 1) == given:
             raise ValueError(f"suggested: expected another class than the given one, got {given}")
         with self._lock:
             places: list[int] = self.queue(given=given, suggested=suggested).tolist()
-            samples = (audit.samples[place] for place in places)
+            samples = (self.samples[place] for place in places)
             self.decisions.accept((one, names[given], names[suggested]) for one in samples)
             self.decided |= dict.fromkeys(places, ("accept", suggested))
         return len(places)
@@ -438,7 +435,7 @@ class Review:
         return self._suspects if choose("scope", scope, SCOPES) == "suspects" else self._order
 
     def _are_decided(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
-        decided = np.zeros(len(self.audit.samples), bool)
+        decided = np.zeros(len(self.samples), bool)
         decided[list(self.decided)] = True
         return decided[places]
 
@@ -468,15 +465,15 @@ def export_csv(audit: Audit, decisions: Decisions) -> str:
         ['sample,given,label,decision', '0,cat,dog,accept', '1,cat,cat,']
     """
     review = Review(audit, decisions)
-    classes = [readable(name) for name in audit.class_names]
+    classes = review.class_names
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)
     given = audit.findings.given.tolist()
-    for place, sample in enumerate(audit.samples):
+    for place, sample in enumerate(review.samples):
         choice, label = review.decided.get(place, ("", given[place]))
         new = "" if label is None else classes[label]
-        table.writerow([readable(sample), classes[given[place]], new, choice])
+        table.writerow([sample, classes[given[place]], new, choice])
     # Samples that were left out before stay out, though this audit has not seen them.
     for sample in audit.left_out:
         table.writerow([readable(sample), "", "", "unsure"])
