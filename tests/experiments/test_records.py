@@ -78,8 +78,6 @@ def test_a_file_that_no_run_could_have_left_is_named(tmp_path: Path) -> None:
     changes = [
         ("test_accuracy", {"curve": {"test_accuracy": WHOLE[:30]}}),
         ("loss", {"curve": {"test_accuracy": WHOLE, "loss": [1.0]}}),
-        ("test_accuracy", {"curve": {"test_accuracy": [*WHOLE[1:], math.nan]}}),
-        ("test_accuracy", {"curve": {"test_accuracy": ["90"] * 50}}),
         ("test_accuracy", {"curve": {"test_accuracy": 90.0}}),
         ("curve:", {"curve": [90.0]}),
         ("noise_rate:", {"noise_rate": "0.4"}),

@@ -64,14 +64,8 @@ def read_record_file(path: Path) -> RunRecord:
         record = read_fields(RunRecord, read_json(path))
         configuration = Configuration.recorded(record.configuration)
         for metric, values in record.curve.items():
-            # A part of a loss with weight 0 may be NaN; an accuracy is always a percentage.
-            share = metric.endswith("_accuracy")
-            sound = all(
-                type(value) in (int, float) and (not share or 0 <= value <= 100) for value in values
-            )
-            if len(values) != configuration.epochs or not sound:
-                kind = "percentages" if share else "numbers"
-                raise ValueError(f"curve: expected {configuration.epochs} {kind} for {metric}")
+            if len(values) != configuration.epochs:
+                raise ValueError(f"curve: expected {configuration.epochs} values of {metric}")
     except (ValueError, TypeError) as error:
         # Only the first line: in the error of a loss, the others point at its position.
         message = str(error).splitlines()[0]
