@@ -9,7 +9,7 @@ from trained import labelproof
 MISTAKES = {
     "train": "data: expected a dataset's name",
     "train --data digit": "did you mean 'digits'",
-    "train --config nowhere.toml": "there is no file nowhere.toml",
+    "train --config nowhere.toml": "No such file or directory: 'nowhere.toml'",
     "train --data digits --noise symetric:0.4": "did you mean 'symmetric'",
     "train --data digits --noise human:worse": "human: expected the file of human:worse",
     "train --data digits --loss cee": "did you mean 'ce'",

@@ -282,11 +282,8 @@ def output_file(written: str, *, example: str) -> Path:
 def read_settings(path: Path) -> dict[str, Any]:
     """Read settings from a TOML file."""
     try:
-        with path.open("rb") as stream:
-            return tomllib.load(stream)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"--config: there is no file {path}") from None
-    except (ValueError, RecursionError) as error:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
         raise ValueError(f"{path}: not a TOML file: {error}") from None
 
 
@@ -303,6 +300,6 @@ def read_assignments(texts: Sequence[str]) -> dict[str, Any]:
             raise ValueError(f"--set: expected NAME=VALUE, got {text!r}")
         try:
             values[name] = tomllib.loads(f"value = {value}")["value"]
-        except (tomllib.TOMLDecodeError, RecursionError):
+        except tomllib.TOMLDecodeError:
             values[name] = value
     return values
