@@ -127,7 +127,6 @@ def test_an_accuracy_counts_folds_by_their_examples() -> None:
     trial = made(0, [[60.0], [30.0]], rows=[300, 100])
     assert trial.accuracy == pytest.approx(52.5)
     assert trial.standard_error == pytest.approx(100 * math.sqrt(0.525 * 0.475 / 400))
-    assert trial.trained == 2
     for accuracy in (0.0, 100.0):  # a perfect score is not without error
         error = made(0, [[accuracy]]).standard_error
         assert 0 < error < 1

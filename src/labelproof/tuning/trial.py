@@ -19,7 +19,7 @@ from labelproof.version import __version__
 STATES = ("complete", "waiting", "pruned", "collapsed", "failed")
 """All folds trained; not all folds trained; abandoned as too far behind; collapsed; diverged."""
 
-_DERIVED = ("accuracy", "standard_error", "trained")
+_DERIVED = ("accuracy", "standard_error")
 
 
 def settled(accuracies: Sequence[float], *, epochs: int) -> float:
@@ -84,11 +84,6 @@ class Trial:
     def configure(self, configuration: Configuration) -> Configuration:
         """The configuration with this setting."""
         return replace(configuration, loss=self.loss, **penalty(self.l1))
-
-    @property
-    def trained(self) -> int:
-        """Number of epochs trained, over all folds."""
-        return sum(len(curve) for curve in self.curves.values())
 
     @property
     def accuracy(self) -> float | None:
