@@ -310,7 +310,7 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(
         "Cross-validation: 2 networks (mlp(depth=1,hidden=8)), each for 1 epoch on 1 of 2 parts, "
         "gce(q=0.7)"
     )
-    assert duration == "Time: less than a minute on cpu, by its first steps"
+    assert duration == "Time: less than a minute on this CPU, by its first steps"
     assert folder == "Folder: things-audit"
     assert end == "A dry run; nothing was written."
     assert below(tmp_path) == before

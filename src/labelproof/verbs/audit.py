@@ -252,8 +252,13 @@ class AuditPlan:
         if self.find is None:
             if not self.fresh:
                 self._resume()
-            if self.configuration.network != BLEND and self.minutes is None:
-                self.reporter.say(f"Time: {self._forecast()}")
+            # Not on a GPU, where the first steps are slow; a time limit has said it already.
+            if self.configuration.network != BLEND and self.minutes is None and self.request.slow:
+                pace, folds = time_steps(self.request, self.configuration), self.folds
+                seen = len(self.request.dataset.train) * (folds - 1) * self.configuration.epochs
+                self.reporter.say(
+                    f"Time: {roughly(pace.seconds(seen))} on this CPU, by its first steps"
+                )
         self.reporter.say(f"Folder: {self.folder}\nA dry run; nothing was written.")
 
     def run(self) -> Audit:
@@ -286,14 +291,6 @@ class AuditPlan:
         if (folder / AUDIT).exists() and not (folder / SETTINGS).exists():
             raise ValueError(f"{folder} holds an audit that nothing was trained for; {_INSTEAD}")
         return attempts
-
-    def _forecast(self) -> str:
-        """The estimated time, by a few steps; not on a GPU, where the first steps are slow."""
-        pace = time_steps(self.request, self.configuration) if self.request.slow else None
-        if pace is None:
-            return "not known; the first epochs will tell"
-        seen = len(self.request.dataset.train) * (self.folds - 1) * self.configuration.epochs
-        return f"{roughly(pace.seconds(seen))} on cpu, by its first steps"
 
     def _cross_validate(self) -> Audit:
         """Train what is not finished, and write the audit to the folder."""

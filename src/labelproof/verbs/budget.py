@@ -58,8 +58,8 @@ class Pace:
         return self.decoding + self.example * examples
 
 
-def time_steps(request: Request, configuration: Configuration) -> Pace | None:
-    """Measure the speed of a few training steps; `None` if they diverge."""
+def time_steps(request: Request, configuration: Configuration) -> Pace:
+    """Measure the speed of a few training steps."""
     dataset, size = request.dataset, len(request.dataset.train)
     spread = np.linspace(0, size - 1, min(size, _BATCHES * configuration.batch_size))
     train = select_samples(dataset.train, spread.round().astype(np.int64))
@@ -77,9 +77,8 @@ def time_steps(request: Request, configuration: Configuration) -> Pace | None:
                 ends.append(time.perf_counter())
                 if ends[-1] - ends[0] >= _LONGEST:
                     break
-    if len(ends) < 2:
-        return None
-    seconds = (ends[-1] - ends[0]) / (len(ends) - 1)
+    # If the steps diverge, which the run itself will report, no epoch ends.
+    seconds = (ends[-1] - ends[0]) / (len(ends) - 1) if len(ends) > 1 else 0.0
     return Pace(decoding, seconds / len(train))
 
 
@@ -102,7 +101,7 @@ def choose_within(
     *,
     fixed: bool,
     examples: float,
-    pace: Callable[[Configuration], Pace | None],
+    pace: Callable[[Configuration], Pace],
 ) -> tuple[Configuration, str]:
     """The recipe that fits a time limit, and a line on its time and what more time would buy.
 
@@ -118,12 +117,10 @@ def choose_within(
         pace: Times the first steps of a recipe.
     """
     measured = full = pace(recipe)
-    if measured is None or full is None:  # it diverged, which the run itself will report
-        return recipe, ""
     left, chosen = 0.0, recipe
     for chosen in (recipe, *(() if fixed else map(remake, smaller(recipe)))):
         if chosen is not recipe:
-            measured = pace(chosen) or measured
+            measured = pace(chosen)
         left = (60 * _SHARE * minutes - measured.decoding) / max(measured.example * examples, 1e-9)
         if left >= min(recipe.epochs, _ENOUGH):
             break
