@@ -92,8 +92,6 @@ def _export(folder: Path, file: Path | None, reporter: Reporter) -> None:
     if file is not None:
         _check_export(file)
     with Decisions(path) as decisions:
-        if not decisions.history():
-            raise ValueError(f"{path}: holds no decisions; start with 'labelproof review'")
         text, standing = export_csv(audit, decisions), Review(audit, decisions)
     counts, left_out = standing.counts(), len(audit.left_out)
     if standing.stale:
