@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-import torch
 import typer
 
 from labelproof.cli.console import DIVERGED, TIME_IS_UP, ending, tell, terminal, warn
@@ -17,12 +15,12 @@ from labelproof.data import Dataset, load_dataset
 from labelproof.data.notices import count
 from labelproof.data.published import find_human_labels
 from labelproof.experiments.cluster import RayEngine, share_of_gpu
-from labelproof.experiments.grids import GRIDS, PlannedRun, plan_all
+from labelproof.experiments.grids import GRIDS, plan_all
 from labelproof.experiments.records import RecordStore, explain_other_size, is_of_published_data
 from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, choose_examples
-from labelproof.training.execution import StopRequest, choose_execution, resolve_precision
+from labelproof.training.execution import StopRequest, choose_execution
 from labelproof.training.files import remove_folder
 from labelproof.training.provenance import mark_data, refuse_other_data
 from labelproof.training.runner import Event, Job, train_runs
@@ -114,10 +112,10 @@ def bench(
     planned = list({run.configuration: run for run in planned}.values())
     load = BenchData(data_root, RecordStore(records))
     todo = [run for run in planned if not load.is_done(run.configuration)]
+    folders = [runs / run.configuration.name for run in todo]
     tell(f"{count(len(planned), 'run')}, {len(planned) - len(todo)} with a record")
     if dry_run:
-        for run in todo:
-            folder = _folder(runs, run)
+        for run, folder in zip(todo, folders, strict=True):
             started = f"  started in {folder}" if folder.is_dir() else ""
             tell(f"{run.cell.method:<12} {run.cell.column:<10} {folder.name}{started}")
         return
@@ -125,22 +123,19 @@ def bench(
         return
     if engine == "ray":
         share = share_of_gpu(at_once or AT_ONCE.get(dataset, 1))
-        cluster = RayEngine(address, share, cpus_per_run, device)
-        opened, train = cluster.opened(), cluster.train
+        train = RayEngine(address, share, cpus_per_run, device).train
     else:
         execution = choose_execution(device)
         fill = AT_ONCE.get(dataset, 1) if execution.device.type == "cuda" else 1
-        opened = nullcontext(execution.device)
         train = functools.partial(train_runs, execution=execution, at_once=at_once or fill)
     with ending(reporter), StopRequest(None if minutes is None else 60 * minutes) as stop:
         if explained := explain_other_size(load.dataset(dataset)):
             warn(explained)
         # Now, since a run's turn may come tomorrow.
-        for run in todo:
-            refuse_other_data(_folder(runs, run), lambda run=run: load.mark(run.configuration))
-        with opened as found:
-            jobs = [Job(_resolved(run, found), _folder(runs, run)) for run in todo]
-            failures = _carry_out(jobs, train, load, stop, reporter, keep_runs)
+        for run, folder in zip(todo, folders, strict=True):
+            refuse_other_data(folder, lambda run=run: load.mark(run.configuration))
+        jobs = [Job(run.configuration, place) for run, place in zip(todo, folders, strict=True)]
+        failures = _carry_out(jobs, train, load, stop, reporter, keep_runs)
     if stop.signal is not None:
         tell("Stopped and saved; the same command resumes from here.")
         raise typer.Exit(stop.exit_code)
@@ -151,17 +146,6 @@ def bench(
         raise typer.Exit(TIME_IS_UP)
     if failures:
         raise typer.Exit(DIVERGED)
-
-
-def _folder(runs: Path, run: PlannedRun) -> Path:
-    # Without the resolved precision: both engines find what the other started, on any device.
-    return runs / run.configuration.name
-
-
-def _resolved(run: PlannedRun, device: torch.device) -> Configuration:
-    """The configuration of a run as in its record, with the precision resolved."""
-    precision = resolve_precision(run.configuration.precision, device)
-    return replace(run.configuration, precision=precision)
 
 
 def _carry_out(

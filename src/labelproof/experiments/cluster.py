@@ -93,12 +93,6 @@ class RayEngine:
             advice = "pip install 'labelproof[cluster]'"
             raise ImportError(f"--engine ray: expected the package ray: {advice}")
 
-    @contextmanager
-    def opened(self) -> Iterator[torch.device]:
-        """Connect for the length of the block; yield the kind of device that runs get there."""
-        with connected(self.address) as ray:
-            yield torch.device("cuda" if "GPU" in self._needs(ray) else "cpu")
-
     def train(
         self,
         jobs: Iterable[Job],
