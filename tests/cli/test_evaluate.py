@@ -36,8 +36,8 @@ def test_the_accuracy_is_the_trainings_own(digits_run: Path) -> None:
     confused = [pair["n"] for pair in found["confusions"]]
     assert confused == sorted(confused, reverse=True)
     found = measured(digits_run, "--split", "train")
-    assert (found["n"], found["learned_from"]) == (1347, True)
-    assert "validated on most of these" in printed(digits_run, "--split", "train")
+    assert (found["n"], found["learned_from_n"]) == (1347, 1347)
+    assert "validated on 1,347 of these" in printed(digits_run, "--split", "train")
 
 
 def test_other_images_are_measured_by_the_names_of_their_classes(
@@ -106,15 +106,14 @@ def test_rows_that_were_learned_from_are_known_by_their_numbers(
 ) -> None:
     path = tmp_path / "new.npz"
     np.savez(path, x=ROWS[10:40], y=KINDS[10:40])
-    assert measured(rows_run, "--data", path)["learned_from"] is True
-    assert "trained or validated on 30 of 30 of these rows" in printed(rows_run, "--data", path)
+    assert measured(rows_run, "--data", path)["learned_from_n"] == 30
+    assert "trained or validated on 30 of these rows" in printed(rows_run, "--data", path)
     np.savez(path, x=ROWS + 1, y=KINDS)
-    assert measured(rows_run, "--data", path)["learned_from"] is False
+    assert measured(rows_run, "--data", path)["learned_from_n"] == 0
     # Some may be the same by chance.
     np.savez(path, x=np.where(KINDS[:, None] == 1, ROWS, ROWS + 1), y=KINDS)
-    found = measured(rows_run, "--data", path)
-    assert (found["learned_from"], found["learned_from_n"]) == (None, 30)
-    assert "30 of 90 of these rows" in printed(rows_run, "--data", path)
+    assert measured(rows_run, "--data", path)["learned_from_n"] == 30
+    assert "30 of these rows" in printed(rows_run, "--data", path)
 
 
 def test_copies_of_images_are_known_again(tmp_path: Path) -> None:
@@ -126,16 +125,15 @@ def test_copies_of_images_are_known_again(tmp_path: Path) -> None:
         (new / kind).mkdir(parents=True)
         shutil.copy(photos / kind / "1.png", new / kind / "copied.png")
         make_image(seed, size=(24, 16)).save(new / kind / "new.png")
-    found = measured(run, "--data", new)
-    assert (found["learned_from"], found["learned_from_n"]) == (True, 2)
-    assert "trained or validated on 2 of 4 of these images" in printed(run, "--data", new)
+    assert measured(run, "--data", new)["learned_from_n"] == 2
+    assert "trained or validated on 2 of these images" in printed(run, "--data", new)
     for kind in ("cat", "dog"):
         (new / kind / "copied.png").unlink()
-    assert measured(run, "--data", new)["learned_from"] is False
+    assert measured(run, "--data", new)["learned_from_n"] == 0
     assert "validated on" not in printed(run, "--data", new)
     # Without those that it learned from there is nothing to compare with.
     photos.rename(tmp_path / "moved")
-    assert measured(run, "--data", new)["learned_from"] is None
+    assert measured(run, "--data", new)["learned_from_n"] is None
 
 
 @pytest.mark.parametrize("command", [("fit", "--no-audit"), ("train", "--data")])

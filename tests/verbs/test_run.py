@@ -78,7 +78,7 @@ def test_rows_are_predicted_by_the_columns_of_the_run(table: Path) -> None:
 
 def test_the_evaluation_is_what_the_command_prints(digits: labelproof.Run, table: Path) -> None:
     found = digits.evaluate()
-    assert (found.n, found.split, found.learned_from) == (450, "test", False)
+    assert (found.n, found.split, found.learned_from_n) == (450, "test", 0)
     assert found.accuracy == digits.metrics["test_accuracy"].iloc[-1]
     assert found.interval[0] < found.accuracy < found.interval[1]
     assert found.classes["n"].sum() == found.confusion.to_numpy().sum() == 450
@@ -88,7 +88,7 @@ def test_the_evaluation_is_what_the_command_prints(digits: labelproof.Run, table
     for data in (frame, (inputs, labels), table):
         measured = run.evaluate(data, split="train")
         assert measured.n == 120
-        assert measured.learned_from is True
+        assert measured.learned_from_n == 120
     with pytest.raises(ValueError, match="y: "):
         run.evaluate((inputs, labels[:5]))
     with pytest.raises(ValueError, match="has no test split, only train"):

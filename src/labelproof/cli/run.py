@@ -62,10 +62,11 @@ def evaluate(
         typer.echo(json.dumps(found.as_values(), indent=1, ensure_ascii=False))
         return
     _show(found)
-    some = f"{found.learned_from_n:,} of {found.n:,}" if found.learned_from_n else "most"
-    if found.learned_from_n or found.learned_from:
-        what = f"It was trained or validated on {some} of these {found.what}, or on equal ones"
-        tell(f"{what}: they do not measure how it does on new data.")
+    if found.learned_from_n:
+        tell(
+            f"It was trained or validated on {found.learned_from_n:,} of these {found.what}, or on "
+            "equal ones: they do not measure how accurate it is on new data."
+        )
 
 
 def _show(found: Evaluation) -> None:

@@ -44,9 +44,8 @@ class Evaluation:
         what: `"images"` or `"rows"`.
         class_names: The run's classes.
         counts: The confusion matrix, `(C, C)`: rows are labels, columns are predictions.
-        learned_from: Whether the run was trained or validated on these samples, or some of them;
-            `None` if that is unknown.
-        learned_from_n: How many of them are among the run's own samples, if they were compared.
+        learned_from_n: How many of the samples the run was trained or validated on, or on equal
+            ones; `None` if that is unknown.
     """
 
     run: str
@@ -58,7 +57,6 @@ class Evaluation:
     what: str
     class_names: tuple[str, ...]
     counts: NDArray[np.int64]
-    learned_from: bool | None = None
     learned_from_n: int | None = None
 
     def __repr__(self) -> str:
@@ -116,7 +114,6 @@ class Evaluation:
             "interval": list(self.interval),
             "classes": classes.rename_axis("name").reset_index().to_dict("records"),
             "confusions": pairs.to_dict("records"),
-            "learned_from": self.learned_from,
             "learned_from_n": self.learned_from_n,
         }
 

@@ -126,17 +126,14 @@ class Run(TrainedNetwork):
             raise ValueError(f"{there}; choose it with --split, or other data with --data")
         chosen, classes = dataset.splits[split], len(description.class_names)
         predicted = torch.cat([batch.argmax(dim=1) for batch in self.logits(chosen.images)])
-        overlap, learned = None, split == "train"
+        learned_from_n = len(chosen) if split == "train" else 0
         if own and trained_on.changed(dataset):
             why = f"not what {self.folder} was trained on, or changed since"
             what = "name the data to evaluate on with --data PATH"
             warnings.warn(f"{readable(str(data))}: {why}; {what}", stacklevel=2)
-            learned = None
+            learned_from_n = None
         elif not own:
-            overlap = trained_on.count(chosen)
-            # Rows of a table may be equal by chance.
-            partly = dataset.tabular and overlap is not None and 0 < overlap < len(chosen)
-            learned = None if overlap is None or partly else bool(overlap)
+            learned_from_n = trained_on.count(chosen)
         # The only split of other data need not be named.
         alone = not own and len(dataset.splits) == 1
         return Evaluation(
@@ -149,8 +146,7 @@ class Run(TrainedNetwork):
             what="rows" if dataset.tabular else "images",
             class_names=description.class_names,
             counts=count_pairs(chosen.labels, predicted.numpy(), classes).astype(np.int64),
-            learned_from=learned,
-            learned_from_n=overlap,
+            learned_from_n=learned_from_n,
         )
 
     def export(
