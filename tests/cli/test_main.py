@@ -257,7 +257,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_so(
     assert stopped.returncode == 130, stopped.stderr
     assert stopped.stderr == ""
     assert 1 <= len(kept) < 6
-    assert f"Stopped. {len(kept)} of 6 runs are finished and kept in" in stopped.stdout
+    assert "Stopped. Finished runs are in" in stopped.stdout
     assert not list((tmp_path / "runs").glob(".*"))
     assert not (tmp_path / "report.html").exists()
     assert not multiprocessing.active_children()

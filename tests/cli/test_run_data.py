@@ -44,7 +44,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(command, "StopRequest", lambda: StopAfter(5))
         result = train()
-    assert "Stopped after epoch 1 of 3, step 2" in result.stdout, result.output
+    assert "Stopped and saved in" in result.stdout, result.output
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -63,10 +63,7 @@ def demo(
         with console.status("Drawing the page"):
             page = write_demo_page(output / "report.html", results)
     except KeyboardInterrupt:
-        kept = (
-            f"{len(finished(runs))} of {len(runs)} runs are finished and kept in {output / 'runs'}"
-        )
-        tell(f"\nStopped. {kept}; the same command resumes from there.")
+        tell(f"\nStopped. Finished runs are in {output / 'runs'}; the same command resumes.")
         raise typer.Exit(130) from None
     show_page(page, opened=open_page)
 

@@ -67,12 +67,9 @@ def follow(
         return last.value
     if last is not None and last.kind == "failed":
         raise last.value
-    if last is None or last.kind != "stopped":
-        raise StoppedError("Stopped before the first step; nothing is lost", stop.exit_code)
-    (epoch, step), command = last.value, "the same command" + " without --fresh" * fresh
-    done = f"after epoch {epoch} of {job.configuration.epochs}, step {step}"
+    command = "the same command" + " without --fresh" * fresh
     raise StoppedError(
-        f"Stopped {done}; saved in {job.folder}; {command} resumes from there", stop.exit_code
+        f"Stopped and saved in {job.folder}; {command} resumes from there", stop.exit_code
     )
 
 
