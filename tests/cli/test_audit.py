@@ -70,7 +70,7 @@ def test_the_second_time_it_says_the_same_and_trains_nothing(digits: Printed) ->
     folder, first = digits
     written = (folder / AUDIT).read_bytes()
     again = succeed(*DIGITS, "--output", folder)
-    assert "Finished before, and not trained again; --fresh trains it anew:" in again.stdout
+    assert "Finished before, and not trained again; --fresh starts over:" in again.stdout
     assert again.stdout.splitlines()[-5:] == first.stdout.splitlines()[-5:]
     assert "epoch 1" not in again.stdout
     for option, value, said in (("epochs", "5", "12"), ("folds", "3", "2"), ("loss", "ce", "'gce")):

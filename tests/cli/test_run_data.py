@@ -223,7 +223,10 @@ def test_data_that_are_gone_are_looked_for_and_the_places_named(here: Path) -> N
     values = json.loads((RUN / "fit.json").read_text())
     values["places"]["data"]["path"] = "/nowhere/cust.csv"
     (RUN / "fit.json").write_text(json.dumps(values))
-    for verb, advice in (("audit", "start this from where it is now"), ("evaluate", "--data ")):
+    for verb, advice in (
+        ("audit", "run this from the folder where it is now"),
+        ("evaluate", "--data "),
+    ):
         message = refusal(verb, RUN)
         for part in (advice, "(looked for ", here.parent / "work", "/nowhere", here / "data"):
             assert str(part) in message

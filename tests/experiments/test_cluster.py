@@ -246,7 +246,7 @@ def test_where_no_ray_is_it_is_said_at_once() -> None:
         code = f"from labelproof.experiments.cluster import connected as c\nwith c({place!r}): pass"
         # A process of its own, since what Ray is when it is imported depends on the address.
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert f"--address: no Ray cluster lets this program in at {place!r}" in done.stderr
+    assert f"--address: cannot connect to a Ray cluster at {place!r}" in done.stderr
 
 
 @needs_ray

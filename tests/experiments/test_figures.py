@@ -96,7 +96,7 @@ def test_embeddings_are_kept_and_drawn_without_weights(tmp_path: Path) -> None:
     draw = ("figure", "tsne", "--embeddings", file, "--output", tmp_path / "views.png")
     succeed(*draw, "--noise", "symmetric")
     assert (tmp_path / "views.png").stat().st_size > 10_000
-    assert "nothing of the noise pair" in refusal(*draw, "--noise", "pair")
+    assert "no embeddings with pair noise" in refusal(*draw, "--noise", "pair")
 
     np.savez(tmp_path / "other.npz", points=np.zeros(3))
     with pytest.raises(ValueError, match="not a file of embeddings"):

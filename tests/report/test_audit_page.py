@@ -277,7 +277,7 @@ def test_an_image_that_has_vanished_says_so_and_names_alone_have_no_room_for_pic
         gone = "the image cannot be read any more"
         assert page.locator("#gallery").get_by_text(gone).count() == 1
         assert page.locator("#gallery .card").first.get_by_text(gone).count() == 1
-        assert page.get_by_text("1 sample could not be read any more").is_visible()
+        assert page.get_by_text("1 sample could no longer be read").is_visible()
     named = replace(audit, kind="unknown", method={"predictions": "given"})
     path = write_audit_page(tmp_path / "names.html", named, Samples(named, None))
     assert "labelproof fit" not in path.read_text(encoding="utf-8")

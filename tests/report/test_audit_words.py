@@ -77,7 +77,7 @@ def test_classes_that_are_hardly_judged_or_predicted_are_named() -> None:
     given = given.copy()
     given[:3] = 1
     small = replace(audit, findings=replace(audit.findings, given=given))
-    assert "mean little: rare <b> (3)." in remark("hardly_judged", small)
+    assert "are unreliable: rare <b> (3)." in remark("hardly_judged", small)
     assert remark("hardly_judged", small) in remark("limits", small)
     assert not remark("limits", enough).endswith(" ")
     audit, _ = made_audit(40, ("often", "rare <b>"))

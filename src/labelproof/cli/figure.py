@@ -100,7 +100,7 @@ def figure(
             data, found = embeddings.stem, read_embeddings(embeddings, noise)
             names = known_dataset(data).class_names
         if not found:
-            raise ValueError(f"--noise: {embeddings} has nothing of the noise {noise}")
+            raise ValueError(f"--noise: {embeddings} has no embeddings with {noise} noise")
         shown = f"{len(found[0].labels):,} test images (t-SNE), {DATASETS.get(data, data)}"
         drawn = draw_embeddings(found, title=f"Features of {shown}", class_names=names)
     save_figure(drawn, output)

@@ -260,8 +260,8 @@ def _train(
     (queue, number), (device, engine, version) = report, setup
     if version != __version__:
         raise ValueError(
-            f"labelproof: expected the version {version} of the program that gave the job, got "
-            f"{__version__} on {platform.node()}; results of two versions may differ"
+            f"labelproof: expected version {version}, as where the bench runs, got {__version__} "
+            f"on {platform.node()}; results of two versions may differ"
         )
     examples = replace(labels, dataset=dataset)
     # Sums may depend on the number of threads in their last digit.
@@ -279,7 +279,7 @@ def _train(
             if kind in ("started", "epoch", "notice") and not stop.wanted:
                 queue.put((number, kind, value))
     if kind == "stopped" and stop.signal == signal.SIGTERM:
-        raise WorkerLostError("the worker was told to end")  # Ray retries the task on another one
+        raise WorkerLostError("the worker received SIGTERM")  # Ray retries the task on another one
     return kind, value
 
 
@@ -306,9 +306,9 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
                 ray.init(address, **options)
             except (RuntimeError, OSError) as error:
                 raise ConnectionError(
-                    f"--address: no Ray cluster lets this program in at {address!r} ({error}); "
-                    "start one with 'ray start --head', and run this on one of its machines. Where "
-                    "it asks for a token, HOST:PORT also needs RAY_AUTH_MODE=token"
+                    f"--address: cannot connect to a Ray cluster at {address!r} ({error}); start "
+                    "one with 'ray start --head', and run this on one of its machines. If it "
+                    "requires a token, HOST:PORT also needs RAY_AUTH_MODE=token"
                 ) from error
         if handler is not None:
             # Ray's own handler exits at once; it must not replace that of a `StopRequest`.

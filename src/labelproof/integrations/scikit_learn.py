@@ -351,7 +351,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
         if search.stopped:
             raise KeyboardInterrupt
         if search.choice is None:
-            raise ValueError("loss: 'auto' found none whose training came to an end; name one")
+            raise ValueError("loss: 'auto' found no loss that trains to the end; choose one")
         return search.choice.loss, search.configuration
 
 

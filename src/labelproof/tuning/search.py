@@ -176,8 +176,8 @@ def choose_validation(
         cut = cut_folds(given, count, seed=seed, indices=chosen.used, groups=groups)
     if any(not len(part.validation) or not len(part.train) for part in cut):
         raise ValueError(
-            f"dataset: {len(chosen.used)} examples are too few to learn from some and validate on "
-            "the others"
+            f"dataset: {len(chosen.used)} examples are too few to train on some and to validate on "
+            "the rest"
         )
     noisy = replace(dataset, splits={"train": Split(dataset.train.images, given)}, clean=False)
     folds = [Examples(noisy, part.train, given, None, 0.0, part.validation) for part in cut]

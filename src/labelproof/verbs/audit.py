@@ -299,7 +299,7 @@ class AuditPlan:
         now = {"data": request.place, "options": request.reading.options()}
         if (folder / AUDIT).exists():
             kept = Audit.read(folder)
-            self.reporter.say("Finished before, and not trained again; --fresh trains it anew:")
+            self.reporter.say("Finished before, and not trained again; --fresh starts over:")
             found = self._identify(replace(kept, **now, dataset=request.dataset))
             # Data and audit may have been moved together since.
             if {"data": kept.data, "options": dict(kept.options)} != now or found.ids != kept.ids:

@@ -172,7 +172,7 @@ class TrainingData:
         looked = " and ".join(map(readable, places_of(path, self.run.folder, noted)))
         raise FileNotFoundError(
             f"{readable(path)}: {self.run.folder} was trained on it, and it is gone (looked for "
-            f"{looked}); start this from where it is now, or name it with --{kind} PATH"
+            f"{looked}); run this from the folder where it is now, or name it with --{kind} PATH"
         )
 
     def request(self, data: LabelledData | None = None, **options: Any) -> Request:

@@ -151,7 +151,7 @@ class FitPlan:
         if record is not None:
             if execution.rank == 0:
                 attempts.write(folder)  # the data may have been moved
-            self.reporter.say("Finished before, and not trained again; --fresh trains it anew:")
+            self.reporter.say("Finished before, and not trained again; --fresh starts over:")
             # None if the run was killed before its page was written; it is then audited now.
             kept = _kept_audit(folder)
         elif self.configuration.network == BLEND:
