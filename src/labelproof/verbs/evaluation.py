@@ -24,7 +24,6 @@ from labelproof.fitting.attempts import read_attempts
 from labelproof.intervals import wilson_interval
 from labelproof.noise import parse_noise
 from labelproof.report.audit_words import most_frequent
-from labelproof.training.examples import choose_examples
 from labelproof.training.provenance import find_again, fingerprint, places_of, read_note
 from labelproof.training.trained_network import TrainedNetwork
 from labelproof.verbs.inputs import READING, LabelledData, Request, read_data, with_labels
@@ -185,19 +184,18 @@ class TrainingData:
             how["label"] = None
         return Request(data, device="cpu", **how, **options)
 
-    def is_same(self, dataset: Dataset, *, human: Path | None = None) -> bool | None:
-        """Whether data are what the run was trained on; `None` if that is not known."""
+    def is_same(self, dataset: Dataset) -> bool | None:
+        """Whether data are what the run was trained on; `None` if that is not known.
+
+        It is not known of a run on human labels, which come from a file of their own.
+        """
         # `fit` notes the fingerprint of the data as read. The training also notes that of the data
         # it is given, which for `fit` may be decoded images.
         noted = (
             self.asked.get("fingerprint") if "data" in self.asked else read_note(self.run.folder)
         )
-        configuration = self.run.configuration
-        by_humans = parse_noise(configuration.noise).kind == "human"
-        if noted is None or (by_humans and human is None):
-            return None
-        given = choose_examples(configuration, dataset, human=human).given if by_humans else None
-        return fingerprint(dataset, given=given) == noted
+        by_humans = parse_noise(self.run.configuration.noise).kind == "human"
+        return None if noted is None or by_humans else fingerprint(dataset) == noted
 
     def changed(self, dataset: Dataset) -> bool:
         """Whether the run's data are known to have changed since its training."""

@@ -187,11 +187,10 @@ class Run(TrainedNetwork):
         trained_on = TrainingData(self, data_root)
         options = {"human_labels": human_labels, "on_error": "skip", "progress": progress}
         request = trained_on.request(self.given, **options)
-        same = trained_on.is_same(request.dataset, human=request.human)
-        if self.given is None and same is False:
+        if self.given is None and trained_on.is_same(request.dataset) is False:
             raise ValueError(
                 f"{readable(request.called)}: not what {self.folder} was trained on, or changed "
-                f"since; 'labelproof audit {shlex.quote(request.called)}' audits it as it is"
+                f"since; to audit it as it is now: 'labelproof audit {shlex.quote(request.called)}'"
             )
         return audit_run(self, request)
 
