@@ -15,7 +15,8 @@ from labelproof.data import Dataset, load_dataset
 from labelproof.data.notices import count
 from labelproof.data.published import find_human_labels
 from labelproof.experiments.cluster import RayEngine, share_of_gpu
-from labelproof.experiments.grids import GRIDS, plan_all
+from labelproof.experiments.grids import plan_all
+from labelproof.experiments.presets import DATASETS
 from labelproof.experiments.records import RecordStore, explain_other_size, is_of_published_data
 from labelproof.ranges import choose
 from labelproof.training.configuration import Configuration
@@ -96,9 +97,8 @@ def bench(
     reporter = terminal()
     if choose("engine", engine, ("local", "ray")) == "local" and address is not None:
         raise ValueError("--address: expected only with --engine ray")
-    known = tuple(dict.fromkeys(name for grid in GRIDS.values() for name in grid.datasets))
     planned = plan_all(
-        choose("dataset", dataset, known),
+        choose("dataset", dataset, DATASETS),
         seeds=parse_seeds(seeds),
         methods=split_names(methods),
         columns=split_names(columns),
