@@ -2,7 +2,9 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,7 +15,8 @@ import labelproof
 from labelproof.data import load_digits
 from labelproof.fitting.recipe import choose_recipe
 from labelproof.training.configuration import Configuration
-from labelproof.verbs.budget import Pace, choose_within
+from labelproof.verbs import budget
+from labelproof.verbs.budget import Pace
 from labelproof.verbs.fit import FitPlan
 
 COSTS = {"cnn8": 64.0, "cnn8(width=32)": 16.0, "cnn8(width=16)": 4.0, "cnn4(width=16)": 1.0}
@@ -25,14 +28,9 @@ def remake(more: dict[str, Any]) -> Configuration:
 
 def chosen(minutes: float, *, fixed: bool = False) -> tuple[str, int, str]:
     """What is chosen where the smallest network needs a second for an epoch."""
-    configuration, said = choose_within(
-        minutes,
-        remake({}),
-        remake,
-        fixed=fixed,
-        examples=1000,
-        pace=lambda each: Pace(0.0, COSTS[each.network] / 1000),
-    )
+    request: Any = SimpleNamespace(settings={"network": "cnn8"} if fixed else {})
+    with patch.object(budget, "time_steps", lambda _, each: Pace(0.0, COSTS[each.network] / 1000)):
+        configuration, said = budget.fit_into(minutes, request, remake({}), remake, examples=1000)
     return configuration.network, configuration.epochs, said
 
 

@@ -94,52 +94,6 @@ def smaller(configuration: Configuration) -> list[dict[str, str]]:
     return [{"network": network, "augmentation": augmentation} for network in networks]
 
 
-def choose_within(
-    minutes: float,
-    recipe: Configuration,
-    remake: Callable[[dict[str, Any]], Configuration],
-    *,
-    fixed: bool,
-    examples: float,
-    pace: Callable[[Configuration], Pace],
-) -> tuple[Configuration, str]:
-    """The recipe that fits a time limit, and a line on its time and what more time would buy.
-
-    It has the widest network that has time for enough epochs; if none has, the smallest, for as
-    many epochs as fit.
-
-    Args:
-        minutes: The time limit.
-        recipe: The recipe without a time limit.
-        remake: Makes a recipe with other settings.
-        fixed: Whether network and image size are fixed, so that only the epochs may change.
-        examples: Number of examples in an epoch.
-        pace: Times the first steps of a recipe.
-    """
-    measured = full = pace(recipe)
-    left, chosen = 0.0, recipe
-    for chosen in (recipe, *(() if fixed else map(remake, smaller(recipe)))):
-        if chosen is not recipe:
-            measured = pace(chosen)
-        left = (60 * _SHARE * minutes - measured.decoding) / max(measured.example * examples, 1e-9)
-        if left >= min(recipe.epochs, _ENOUGH):
-            break
-    epochs = min(max((each for each in _STEPS if each <= left), default=1), recipe.epochs)
-    if left >= recipe.epochs:
-        epochs = recipe.epochs
-    line = f"Time: {roughly(measured.seconds(examples * epochs))} on this CPU, by its first steps"
-    chosen = remake(
-        {"network": chosen.network, "augmentation": chosen.augmentation, "epochs": epochs}
-    )
-    if chosen == recipe:
-        return recipe, line
-    needed = math.ceil(full.seconds(examples * recipe.epochs) / (60 * _SHARE))
-    return chosen, (
-        f"{line}; --minutes {needed} would train {recipe.network} for "
-        f"{count(recipe.epochs, 'epoch')}"
-    )
-
-
 def time_limit(
     request: Request, requested: float | None, default: float | None, *, frozen: bool = False
 ) -> float | None:
@@ -165,24 +119,50 @@ def fit_into(
     remake: Callable[[dict[str, Any]], Configuration],
     *,
     examples: float,
-    kept: Attempts | None,
+    kept: Attempts | None = None,
 ) -> tuple[Configuration, str]:
-    """As `choose_within`, by the first steps on the data; an earlier choice is `kept`.
+    """The recipe that fits a time limit, and a line on its time and what more time would buy.
 
-    Only networks that could be chosen now are kept: a file must not name code to run.
+    It has the widest network that has time for enough epochs, by its first steps on the data; if
+    none has, the smallest, for as many epochs as fit. Only the epochs change if network or image
+    size are given. An earlier choice for the same limit is kept, without a line.
+
+    Args:
+        minutes: The time limit.
+        request: The data, the device and the given settings.
+        recipe: The recipe without a time limit.
+        remake: Makes a recipe with other settings.
+        examples: Number of examples in an epoch.
+        kept: The notes of an earlier run in the folder.
     """
     names = ("network", "augmentation")
     if kept is not None and kept.asked.get("minutes") == minutes:
+        # Only networks that could be chosen now: a file must not name code to run.
         ours = [{name: getattr(recipe, name) for name in names}, *smaller(recipe)]
         choice = {name: kept.asked.get(name) for name in names}
         epochs = kept.asked.get("epochs")
         if choice in ours and isinstance(epochs, int):
             return remake({**choice, "epochs": epochs}), ""
-    return choose_within(
-        minutes,
-        recipe,
-        remake,
-        fixed=any(request.settings.get(name) for name in names),
-        examples=examples,
-        pace=lambda chosen: time_steps(request, chosen),
+    fixed = any(request.settings.get(name) for name in names)
+    measured = full = time_steps(request, recipe)
+    left, chosen = 0.0, recipe
+    for chosen in (recipe, *(() if fixed else map(remake, smaller(recipe)))):
+        if chosen is not recipe:
+            measured = time_steps(request, chosen)
+        left = (60 * _SHARE * minutes - measured.decoding) / max(measured.example * examples, 1e-9)
+        if left >= min(recipe.epochs, _ENOUGH):
+            break
+    epochs = min(max((each for each in _STEPS if each <= left), default=1), recipe.epochs)
+    if left >= recipe.epochs:
+        epochs = recipe.epochs
+    line = f"Time: {roughly(measured.seconds(examples * epochs))} on this CPU, by its first steps"
+    chosen = remake(
+        {"network": chosen.network, "augmentation": chosen.augmentation, "epochs": epochs}
+    )
+    if chosen == recipe:
+        return recipe, line
+    needed = math.ceil(full.seconds(examples * recipe.epochs) / (60 * _SHARE))
+    return chosen, (
+        f"{line}; --minutes {needed} would train {recipe.network} for "
+        f"{count(recipe.epochs, 'epoch')}"
     )
