@@ -85,6 +85,16 @@ REFUSED = {
 }
 
 
+def test_classes_may_have_names_that_stand_for_missing_cells_elsewhere(tmp_path: Path) -> None:
+    names = ("nan", "null", "N?A", "cat")
+    photos = tmp_path / "photos"
+    write_images(photos, [f"{name}/{number}.png" for name in names for number in range(3)])
+    found = relabelled(photos, "sample,label\ncat/0.png,nan\ncat/1.png,null\nnan/0.png,\n")
+    assert [found.class_names[label] for label in found.train.labels] == [
+        *("N?A", "N?A", "N?A", "nan", "null", "cat", "nan", "nan", "null", "null", "null")
+    ]
+
+
 def test_what_does_not_fit_the_data_is_refused(photos: Path) -> None:
     for text, said in REFUSED.items():
         with pytest.raises(ValueError, match=rf"reviewed\.csv.*{said}"):

@@ -84,13 +84,13 @@ def test_missing_labels_are_refused_with_their_rows() -> None:
         ["a", "b", "  "],
         np.array(["a", "b", "nan"]),
         np.array([["a"], ["b"], ["NaN "]]),
-        pd.Categorical(["a", "b", "null"]),
+        pd.Categorical(["a", "b", "NULL"]),
     ):
         with pytest.raises(ValueError, match=r"^y: .* 2$"):
             fitted().fit(np.eye(3), labels)
     with pytest.raises(ValueError, match=r"^y: .*one kind"):
         fitted().fit(np.eye(3), np.array(["cat", 3, "cat"], dtype=object))
-    for name in ("none", "NA", "-", "nano"):  # names that people give to classes
+    for name in ("none", "NA", "-", "nano", "null"):  # names that people give to classes
         fitted().fit(np.eye(3), ["a", name, "a"])
 
 

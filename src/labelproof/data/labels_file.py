@@ -38,10 +38,13 @@ def relabel(
     (1347, 1346)
     """
     place = readable(os.fspath(file))
-    table = read_table(file, text=["sample", "label", "given"])
+    # Only an empty label is left out: classes may be called nan or ?, as a folder may.
+    table = read_table(file, text=["sample", "label", "given"], missing=[""])
     rows: Any = pd.DataFrame(
         {
-            name: as_text(table[find_column(table.columns, name, place=place, argument="labels")])
+            name: as_text(
+                table[find_column(table.columns, name, place=place, argument="labels")], [""]
+            )
             for name in ("sample", "label", "given")
             if name != "given" or "given" in map(str.casefold, table.columns)
         }

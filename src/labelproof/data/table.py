@@ -42,10 +42,10 @@ ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx", ".csv.gz", ".tsv.gz", 
 LABELS = ("label", "labels", "class", "target", "category", "y", "outcome", "species")
 """Usual names of the label column, if none is given."""
 
-NO_NAME = ("", "?", "nan", "NaN", "null", "NULL", "n/a", "N/A", "#N/A", "<NA>")
+NO_NAME = ("", "?", "nan", "NaN", "NULL", "n/a", "N/A", "#N/A", "<NA>")
 """Cells that stand for a missing value in every column."""
-MISSING = (*NO_NAME, "NA", "na", "None", "none", "-", ".", "-nan", "-NaN")
-"""Cells that stand for a missing measurement; classes may well be called NA, none or -."""
+MISSING = (*NO_NAME, "NA", "na", "None", "none", "null", "-", ".", "-nan", "-NaN")
+"""Cells that stand for a missing measurement; classes may well be called NA, null (zero) or -."""
 
 DROPPED = "dropped as asked"
 """The reason recorded for a column that the caller drops."""
@@ -97,6 +97,7 @@ def read_table(
     text: Iterable[str] = (),
     decimal: str = ".",
     thousands: str | None = None,
+    missing: Sequence[str] = NO_NAME,
     on_error: OnError = "raise",
 ) -> pd.DataFrame:
     r"""Read a table with pandas.
@@ -108,6 +109,7 @@ def read_table(
         text: Columns to read as text, such as identifiers. The usual names of labels always are.
         decimal: The decimal point of numbers in text.
         thousands: The separator of thousands in text.
+        missing: Cells that stand for a missing value in the columns of `text`.
         on_error: For lines with too many cells: `"raise"` raises, `"skip"` leaves them out with a
             warning. In shorter lines, the last cells are missing.
 
@@ -141,7 +143,8 @@ def read_table(
             separators = (",;\t|" if kind == ".csv" else "\t").replace(decimal, "")
             bad = "error" if on_error == "raise" else "warn"
             options = {"decimal": decimal, "thousands": thousands, "on_bad_lines": bad}
-            table = _read_csv(_as_utf8(content, place), place, separators, words, **options)
+            options["na_values"] = dict.fromkeys(words, missing)
+            table = _read_csv(_as_utf8(content, place), place, separators, **options)
         elif kind == ".jsonl":
             table = pd.read_json(BytesIO(content), lines=True, dtype=False)  # pyright: ignore[reportArgumentType]
             table.index = pd.RangeIndex(1, len(table) + 1, name="line")
@@ -180,7 +183,7 @@ def _admit_frame(table: Any) -> pd.DataFrame:
 
 
 def _read_csv(
-    content: bytes, place: str, separators: str, text: set[str], **options: Any
+    content: bytes, place: str, separators: str, na_values: Mapping[str, Any], **options: Any
 ) -> pd.DataFrame:
     start = content.lstrip()
     if not start:
@@ -197,7 +200,7 @@ def _read_csv(
     _check_names(names, place)
     if are_numbers(names).mean() > 0.5 and any("." in name for name in names):
         raise ValueError(f"expected the names of the columns in the first line, got {few(names)}")
-    words = [name for name in names if name.casefold() in text]
+    words = [name for name in names if name.casefold() in na_values]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         table = pd.read_csv(
@@ -206,7 +209,7 @@ def _read_csv(
             names=names,
             index_col=False,
             dtype=dict.fromkeys(words, str),
-            na_values={name: NO_NAME if name in words else MISSING for name in names},
+            na_values={name: na_values.get(name.casefold(), MISSING) for name in names},
             skip_blank_lines=False,
             low_memory=False,
             **options,
@@ -271,10 +274,10 @@ def find_label(names: Iterable[str], label: str | None, *, place: str) -> str:
     return usual[0]
 
 
-def as_text(column: pd.Series) -> pd.Series:
+def as_text(column: pd.Series, missing: Sequence[str] = NO_NAME) -> pd.Series:
     """Cells as text, whole numbers without a point; missing ones are empty."""
     codes, words = text_codes(column)
-    cells = ["" if word in NO_NAME else word for word in words]
+    cells = ["" if word in missing else word for word in words]
     # How pandas writes whole numbers in a column with missing values.
     if all(re.fullmatch(r"-?\d+\.0", cell) for cell in cells if cell):
         cells = [cell[:-2] for cell in cells]
@@ -512,14 +515,14 @@ def _check_labels(
 ) -> None:
     """Refuse labels that cannot be classes, and warn of doubtful classes.
 
-    Many numbers in a column that only has a `usual` name of labels are not taken for classes.
+    Many numbers with few rows each are not taken for classes, and fewer so if the column only has
+    a `usual` name of labels.
     """
-    classes = len(np.unique(labels))
-    if usual and are_numbers(names).all() and classes > 20 and len(labels) < 10 * classes:
+    classes, least = len(np.unique(labels)), 10 if usual else 4
+    if are_numbers(names).all() and classes > 20 and len(labels) < least * classes:
         numbers = f"labels of {classes:,} different numbers in {count(len(labels), 'row')}"
-        raise ValueError(
-            f"{place}: {numbers}, as in regression; name the labels with --label (label=)"
-        )
+        instead = "name another column with --label (label=), or group the numbers into classes"
+        raise ValueError(f"{place}: {numbers}, as in regression; {instead}")
     report_classes(place, labels, names, fewest=2)
 
 
