@@ -131,6 +131,11 @@ def test_columns_without_information_are_left_out_with_a_reason() -> None:
     assert (reasons["empty"], reasons["constant"], reasons["same"]) == ("empty", *["constant"] * 2)
     assert reasons["PassengerId"] == reasons["counter"] == "numbers the rows"
     assert "--decimal" in reasons["price"]
+    few_different = [f"{number % 15},{number % 5}5" if number % 4 else "0" for number in range(80)]
+    with pytest.warns(DataWarning, match="part .*--decimal"):
+        Columns.learn(pd.DataFrame({"size": np.arange(80) % 7, "part": few_different}))
+    codes = [f"{number % 3},{number % 2}" for number in range(80)]
+    assert Columns.learn(pd.DataFrame({"size": np.arange(80) % 7, "code": codes})).left_out == ()
     assert "2024-12-31" in reasons["joined"]
     assert "text 0" in reasons["note"]
     assert columns.row_number == "PassengerId"

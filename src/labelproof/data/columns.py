@@ -22,6 +22,7 @@ Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text"]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+_CODES = 10  # different texts such as 1,2 up to which they may be codes
 MOST_VALUES = 50  # values of a category that get a feature of their own
 MOST_WORDS = 200  # words of longer texts that get a feature of their own
 _MOST_WORDS_ALONE = 1000
@@ -261,8 +262,11 @@ class Columns:
         missing = [name for name in self.names if name not in names]
         if missing:
             expected, found = (few([*map(repr, each)], shown=8) for each in (missing, names))
-            hint = suggest(missing[0], names) if len(missing) == 1 else ""
-            raise ValueError(f"{place}: expected columns {expected}, found {found or 'none'}{hint}")
+            others = [name for name in names if name not in self.names]
+            hint = suggest(missing[0], others) if len(missing) == 1 else ""
+            raise ValueError(
+                f"{place}: the columns {expected} are missing among {found or 'none'}{hint}"
+            )
         cells = [table.iloc[:, names.index(name)] for name in self.names]
         rows = np.zeros((len(table), len(self.feature_names)), np.float32)
         ends = np.cumsum([len(column.feature_names) for column in self.columns])
@@ -340,11 +344,13 @@ def _learn_category(counted: dict[str, int], cells: int, name: str, alone: bool)
         raise _LeftOutError("constant")
     if len(words) > MOST_VALUES and _LOCAL_DATE.match(words[0]):
         raise _LeftOutError(f"dates written as {quoted(words[0])}: write them as 2024-12-31")
-    if (len(words) > MOST_VALUES and len(words) * 2 > present) or 1 < len(words) == present:
-        if _LOCAL_NUMBER.fullmatch(words[0][:60]):
-            raise _LeftOutError(
-                f"numbers written as {words[0]!r}; --decimal and --thousands say how to read them"
-            )
+    differ = (len(words) > MOST_VALUES and len(words) * 2 > present) or 1 < len(words) == present
+    local = [word for word in words[:1000] if _LOCAL_NUMBER.fullmatch(word[:60])]
+    if 2 * len(local) > len(words[:1000]) and (differ or len(local) > _CODES):
+        raise _LeftOutError(
+            f"numbers written as {local[0]!r}; --decimal and --thousands say how to read them"
+        )
+    if differ:
         if found := _frequent_words(words, alone):
             return Column(name, "text", found, missing=missing)
         raise _LeftOutError(f"text that differs from row to row, such as {quoted(words[0])}")
