@@ -34,6 +34,14 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+def test_labels_are_predicted_as_what_they_were(tmp_path: Path) -> None:
+    table = pd.DataFrame({"size": np.arange(60) % 20, "ripe": np.arange(60) % 20 > 9})
+    for labels in (table["ripe"], table["ripe"].astype(int), table["ripe"].map({True: "a"})):
+        given = table.assign(ripe=labels.fillna("01"))
+        run = labelproof.fit(given, "ripe", audit=False)
+        assert (run.predict(given)["label"] == given["ripe"]).all()
+
+
 def test_images_are_predicted_from_arrays_datasets_and_files(
     digits: labelproof.Run, tmp_path: Path
 ) -> None:
@@ -44,6 +52,7 @@ def test_images_are_predicted_from_arrays_datasets_and_files(
         "probability",
         *(f"p({name})" for name in range(10)),
     ]
+    assert (predicted["label"] == load_digits().test.labels).mean() > 0.3
     np.testing.assert_allclose(predicted.iloc[:, 2:], digits.probabilities(images), rtol=1e-5)
     for dataset in (load_digits(), "digits"):
         pd.testing.assert_frame_equal(digits.predict(dataset), predicted)

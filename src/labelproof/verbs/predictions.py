@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -68,6 +69,16 @@ def predict_data(
     run: TrainedNetwork, data: NewData, *, on_error: OnError = "raise"
 ) -> pd.DataFrame:
     """Predictions for samples of any kind, as `Run.predict` returns them."""
+    table = _predict_data(run, data, on_error)
+    # As pandas reads them from a table, so that they can be compared with labels there.
+    names = run.description.class_names
+    if {*names} <= {"False", "True"}:
+        return table.assign(label=table["label"] == "True")
+    whole = all(re.fullmatch("0|-?[1-9][0-9]{0,15}", name) for name in names)
+    return table.astype({"label": np.int64}) if whole else table
+
+
+def _predict_data(run: TrainedNetwork, data: NewData, on_error: OnError) -> pd.DataFrame:
     if isinstance(data, str) and is_known(data):
         data = load_dataset(data)
     given: Sequence[Any] = data if isinstance(data, list) else [data]

@@ -73,8 +73,9 @@ class Run(TrainedNetwork):
 
         Returns:
             A DataFrame with the columns `label`, `probability` and one for each class, such as
-            `p(cat)`. Its index is that of a DataFrame, the line in a table's file, the path of an
-            image or the position in an array.
+            `p(cat)`. Classes that are whole numbers, or true and false, are no text there. Its
+            index is that of a DataFrame, the line in a table's file, the path of an image or the
+            position in an array.
 
         Warns:
             DataWarning: An image cannot be read; it is left out.
