@@ -51,6 +51,8 @@ def test_other_data_of_the_same_name_are_other_runs() -> None:
         replace(each, curve={"validation_accuracy": each.curve["test_accuracy"]}) for each in runs
     ]
     assert [each.difference for each in compare_runs(held)] == [None, None]
+    blends = compare_runs([made(70.0, "before", 1, network="blend"), made(80.0, "before", 1)])
+    assert {each.settings["loss"] for each in blends} == {"ce", "blend"}
 
 
 def test_without_a_test_part_it_is_the_held_out_labels_and_without_those_nothing() -> None:
@@ -77,6 +79,12 @@ def test_records_are_read_from_runs_and_from_folders_of_records(tmp_path: Path) 
     assert len(read_records(tmp_path)) == 3
     assert len(read_records(tmp_path / "runs" / "0", tmp_path / "runs")) == 2
     assert find_unfinished(tmp_path) == [tmp_path / "runs" / "begun"]
+    write_text(tmp_path / "truth.json", "[1, 2]")
+    with pytest.warns(DataWarning, match=r"truth\.json.*left out"):
+        assert len(read_records(tmp_path)) == 3
+    write_text(tmp_path / "runs" / "0" / "record.json", "[1, 2]")
+    with pytest.raises(ValueError, match=r"0/record\.json"):
+        read_records(tmp_path / "runs")
     with pytest.raises(FileNotFoundError, match="gone: there is no such folder"):
         read_records(tmp_path / "gone")
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from labelproof.data.notices import count, few, notice
 from labelproof.experiments.records import find_record_files, read_record_file
+from labelproof.models.blend import BLEND
 from labelproof.training.provenance import FINGERPRINT
 from labelproof.training.record import RECORD, RunRecord
 
@@ -61,7 +62,10 @@ def read_records(*folders: str | os.PathLike[str]) -> list[RunRecord]:
 
     Raises:
         FileNotFoundError: There is no such folder.
-        ValueError: A file is not a record.
+        ValueError: The record of a run is damaged.
+
+    Warns:
+        DataWarning: Another JSON file is no record; it is left out.
 
     Example:
         >>> read_records(getfixture("tmp_path"))
@@ -71,7 +75,15 @@ def read_records(*folders: str | os.PathLike[str]) -> list[RunRecord]:
         if not Path(folder).is_dir():
             raise FileNotFoundError(f"{folder}: there is no such folder")
     files = {file.resolve(): file for folder in folders for file in find_record_files(Path(folder))}
-    return [read_record_file(file) for file in files.values()]
+    records = []
+    for file in files.values():
+        try:
+            records.append(read_record_file(file))
+        except ValueError as error:
+            if file.name == RECORD:
+                raise
+            notice(f"{error}; left out")  # any JSON file may lie beside runs
+    return records
 
 
 def find_unfinished(*folders: str | os.PathLike[str]) -> list[Path]:
@@ -114,6 +126,8 @@ def compare_runs(records: Iterable[RunRecord]) -> list[Compared]:
     groups: dict[str, tuple[dict[str, Any], str, dict[int, RunRecord]]] = {}
     for record, version, measured_on in _measured(records):
         settings = {**record.configuration, _VERSION: version}
+        if settings["network"] == BLEND:
+            settings["loss"] = BLEND  # its classifiers have losses of their own
         seed = int(settings.pop("seed"))
         # Accuracies on test labels and on held-out ones are never averaged.
         key = json.dumps([settings, measured_on], sort_keys=True)
