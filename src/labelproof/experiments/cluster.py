@@ -34,6 +34,7 @@ from labelproof.version import __version__
 
 PATIENCE = 60.0  # seconds that a run may take to save a checkpoint, perhaps while it compiles
 GONE = 30.0  # seconds without a machine to train on; Ray exits after 60 without its head node
+RETRIES = 3  # how often a run may lose its worker
 SPARE = 2  # runs that wait for a free machine, so that it is used at once
 
 PRIVATE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
@@ -64,7 +65,6 @@ class RayEngine:
         gpus_per_run: Fraction of a GPU, if there are any.
         cpus_per_run: CPU cores and threads.
         device: `auto` is `cuda` if a machine has a GPU, else `cpu`.
-        retries: How often a run may lose its worker.
         checkpoint_seconds: Time between two checkpoints of a run.
 
     Example:
@@ -78,14 +78,12 @@ class RayEngine:
     gpus_per_run: float = 1.0
     cpus_per_run: int = 1
     device: str = "auto"
-    retries: int = 3
     checkpoint_seconds: float = 30.0
 
     def __post_init__(self) -> None:
         within("gpus_per_run", self.gpus_per_run, 0, 1, open_low=True)
         whole("cpus_per_run", self.cpus_per_run, 1)
         choose("device of --engine ray", self.device, ("auto", "cpu", "cuda"))
-        whole("retries", self.retries, 0)
         host, _, port = (self.address or "auto").rpartition(":")
         if port != "auto" and (not host or "/" in host or not port.isdecimal()):
             raise ValueError(f"--address: expected auto or HOST:PORT, got {self.address!r}")
@@ -174,7 +172,7 @@ class _Tasks:
         self.remote = ray.remote(
             num_cpus=needs["CPU"],
             num_gpus=needs.get("GPU", 0),
-            max_retries=engine.retries,
+            max_retries=RETRIES,
             retry_exceptions=[WorkerLostError],
             # A cluster's workers were started without this program's environment.
             runtime_env={"env_vars": {LOSS_FILES: files}} if files else None,
