@@ -119,5 +119,5 @@ def _embed(
     chosen.sort(key=lambda path: ("+sr" in found[path].loss, found[path].noise != "none"))
     loaded = load_dataset(data, root=root)
     sample = sample_test_images(loaded, images)
-    found_there = [embed(load_run(path, device), loaded, sample) for path in chosen]
-    return data, found_there, loaded.class_names
+    embeddings = [embed(load_run(path, device), loaded, sample) for path in chosen]
+    return data, embeddings, loaded.class_names
