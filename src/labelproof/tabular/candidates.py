@@ -399,8 +399,8 @@ class Confirmed(Forest):
 class ConfirmedKernel(Kernel):
     """Kernel regression of the rows whose labels a first one predicts out of sample.
 
-    If nearly half of the labels of two classes are wrong, the first predicts the more frequent
-    class everywhere. This one does not, and few labels cannot tell which of both is better.
+    If nearly half of the labels of two classes are wrong, a few hundred cannot tell which candidate
+    is best. This one starts with most weight, since it has seen fewer of the wrong ones.
     """
 
     prior: ClassVar[float] = 10.0
@@ -422,14 +422,20 @@ class ConfirmedKernel(Kernel):
         predicted = np.empty_like(examples.labels)
         order = np.concatenate([part.validation for part in parts])
         predicted[order] = super().held_out(examples, parts).mean(axis=0)
-        yield from super()._train(examples.take(_confirmed(examples, predicted)), chosen)
+        kept = _confirmed(examples, predicted, shrunk=True)
+        yield from super()._train(examples.take(kept), chosen)
 
 
-def _confirmed(examples: SoftRows, predicted: Floats) -> NDArray[np.int64]:
-    """The rows whose labels are predicted, and all rows of a class of which none is."""
+def _confirmed(examples: SoftRows, predicted: Floats, *, shrunk: bool = False) -> NDArray[np.int64]:
+    """The rows whose labels are predicted, and all rows of a class of which none is.
+
+    Predictions count relative to the class frequencies, or rare classes would never be confirmed.
+    If regression has `shrunk` them towards these, the border between two classes is halfway to even
+    odds; at the frequencies themselves, too many rows of a rare class would be confirmed.
+    """
     given = examples.labels.argmax(axis=1)
-    # Relative to the class frequencies, or rare classes would never be confirmed.
-    kept = (predicted / examples.labels.mean(axis=0).clip(1e-6)).argmax(axis=1) == given
+    frequency = examples.labels.mean(axis=0).clip(1e-6)
+    kept = (predicted / frequency ** (0.5 if shrunk else 1.0)).argmax(axis=1) == given
     lost = np.setdiff1d(given, given[kept])
     return np.flatnonzero(kept | np.isin(given, lost))
 
