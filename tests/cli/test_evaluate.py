@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,18 @@ def test_copies_of_images_are_known_again(tmp_path: Path) -> None:
     # Without those that it learned from there is nothing to compare with.
     photos.rename(tmp_path / "moved")
     assert measured(run, "--data", new)["learned_from_n"] is None
+
+
+def test_images_are_evaluated_as_they_are_predicted(digits_run: Path, tmp_path: Path) -> None:
+    """Coloured ones of other sizes, by a run on grey ones of 8 x 8 pixels."""
+    names = [f"{digit}/{number}.png" for digit in "0123456789" for number in range(3)]
+    write_images(tmp_path / "new", names, size=(30, 20))
+    make_image(99, size=(8, 8), mode="L").save(tmp_path / "new" / names[0])
+    predicted = pd.read_csv(StringIO(succeed("predict", digits_run, tmp_path / "new").stdout))
+    right = predicted["label"].astype(str) == [name[0] for name in names]
+    found = measured(digits_run, "--data", tmp_path / "new")
+    assert (found["n"], found["correct"]) == (30, right.sum())
+    assert 0 < right.sum() < 30
 
 
 @pytest.mark.parametrize("command", [("fit", "--no-audit"), ("train", "--data")])

@@ -48,14 +48,15 @@ def test_predictions_are_those_the_training_kept_in_any_batches_and_containers(
     torch.testing.assert_close(run.probabilities(list(images), batch_size=3), expected)
     torch.testing.assert_close(run.fitted_probabilities(images), expected)
     assert run.probabilities(images[:0]).shape == (0, 10)
-    # Images of another shape or type are refused.
-    shapes = [(1, 1, 9, 8), (1, 3, 8, 8), (1, 8, 8)]
-    arrays = [np.zeros(shape, np.uint8) for shape in shapes]
+    # Colours become grey, and larger images smaller.
+    coloured = images.repeat(3, axis=1).repeat(2, axis=2).repeat(2, axis=3)
+    fitted = np.stack([run.fit_image(image) for image in coloured])
+    torch.testing.assert_close(run.probabilities(coloured), run.fitted_probabilities(fitted))
+    # What is not an image is refused.
+    arrays = [np.zeros(shape, np.uint8) for shape in ((1, 2, 8, 8), (1, 8, 8))]
     for images in (*arrays, np.zeros((1, 1, 8, 8)), torch.zeros(1, 1, 8, 8)):
         with pytest.raises(ValueError, match="images: expected"):
             run.probabilities(images)
-    with pytest.raises(ValueError, match="image: expected"):
-        run.fit_image(np.zeros((3, 8, 8), np.uint8))
 
 
 def test_broken_and_missing_weights_are_refused_with_the_reason(copy: Path) -> None:

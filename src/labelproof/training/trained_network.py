@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import warnings
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ from torch import Tensor, nn
 
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Images, Rows
+from labelproof.data.images import as_picture, look_at_each
 from labelproof.models.blend import BLEND, Blend
 from labelproof.models.text import format_network, is_factory, make_network
-from labelproof.training.augmentation import Augmentation, prepare_images
+from labelproof.training.augmentation import prepare_images
 from labelproof.training.batches import CHUNK, standardize
 from labelproof.training.checkpoint import newest_whole
 from labelproof.training.configuration import Configuration
@@ -30,7 +31,7 @@ from labelproof.training.geometry import centre_box
 from labelproof.training.metrics import evaluating
 from labelproof.training.provenance import Description, read_description
 from labelproof.training.record import RunRecord, read_record
-from labelproof.training.streaming import StreamedImages, resize_box
+from labelproof.training.streaming import resize_box
 
 
 @dataclass(frozen=True)
@@ -76,14 +77,13 @@ class TrainedNetwork:
         """The probability of each class for each image, `(N, C)`, float32 on the CPU.
 
         Args:
-            images: `(N, C, H, W)`, uint8, or a source that decodes them one by one. A run with
-                resized crops takes images of any size and uses the centre, as in its evaluation;
-                any other takes images of the size it was trained on. For a run on a table, rows
+            images: `(N, C, H, W)`, uint8, or a source that decodes them one by one; grey or
+                coloured, of any size, as `fit_image` takes them. For a run on a table, rows
                 `(N, F)` as `columns.encode` returns them.
             batch_size: Number of images per batch; it changes results only by rounding.
 
         Raises:
-            ValueError: The images have another shape or type.
+            ValueError: They are not images, or rows of another length.
         """
         none = torch.zeros(0, len(self.description.class_names))
         return torch.softmax(torch.cat([none, *self.logits(images, batch_size)]), dim=1)
@@ -96,13 +96,15 @@ class TrainedNetwork:
             return
         if isinstance(images, Tensor):
             images = images.cpu().numpy()
-        if not len(images):
-            return
-        self._check(images)
-        crop = Augmentation(resized_crop=self.description.crop)
-        with closing(StreamedImages(images, crop)) as stream:
-            for batch in stream.batches(range(len(images)), batch_size):
-                yield self._predict(self.prepare(batch))
+
+        def fit(place: int) -> NDArray[np.uint8]:
+            return self.fit_image(images[place])
+
+        places = range(len(images))
+        # Images in memory take less time than handing them to threads.
+        fitted = map(fit, places) if isinstance(images, np.ndarray) else look_at_each(places, fit)
+        while batch := list(islice(fitted, batch_size)):
+            yield self._predict_fitted(batch)
 
     def _rows(self, rows: Any) -> Tensor:
         """Check and standardise rows."""
@@ -117,24 +119,34 @@ class TrainedNetwork:
 
     def fitted_probabilities(self, images: NDArray[np.uint8]) -> Tensor:
         """The probabilities of a batch of outputs of `fit_image`, `(N, C)`."""
-        pixels = torch.from_numpy(images).permute(0, 2, 3, 1)
-        return torch.softmax(self._predict(self.prepare(pixels)), dim=1)
+        return torch.softmax(self._predict_fitted(images), dim=1)
+
+    def _predict_fitted(self, images: Iterable[NDArray[np.uint8]]) -> Tensor:
+        pixels = np.stack([image.transpose(1, 2, 0) for image in images])
+        return self._predict(self.prepare(torch.from_numpy(pixels)))
 
     def fit_image(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Resize and crop an image of any size to the network's input.
+        """Convert, resize and crop a grey or coloured image of any size to the network's input.
 
         A run with resized crops uses the centre, as in its evaluation. Otherwise the image is
         resized to cover the network's input, and the excess is cut off.
 
         Args:
-            image: `(C, H, W)`, with the channels of the run's images.
+            image: `(1, H, W)` or `(3, H, W)`, uint8.
 
         Returns:
             `description.input_shape`, uint8.
         """
         channels, height, width = self.description.input_shape
-        if image.ndim != 3 or len(image) != channels:
-            raise ValueError(f"image: expected ({channels}, H, W), got {image.shape}")
+        known = image.ndim == 3 and (len(image) == channels or {len(image), channels} == {1, 3})
+        if not known or image.dtype != np.uint8:
+            raise ValueError(
+                f"images: expected uint8 of shape (1 or 3, H, W), got {image.dtype} of shape "
+                f"{image.shape}"
+            )
+        if len(image) != channels:
+            converted = as_picture(image).convert("L" if channels == 1 else "RGB")
+            image = np.atleast_3d(np.asarray(converted)).transpose(2, 0, 1)
         if not self.description.crop and image.shape[1:] == (height, width):
             return image
         pixels = image.transpose(1, 2, 0)
@@ -154,16 +166,6 @@ class TrainedNetwork:
     def _predict(self, inputs: Tensor) -> Tensor:
         with evaluating(self.network):
             return self.network(inputs.to(self.device)).float().cpu()
-
-    def _check(self, images: Images) -> None:
-        first, expected = images[0], self.description.input_shape
-        # With a crop, images may have any height and width.
-        fits = first.shape[:1] == expected[:1] if self.description.crop else first.shape == expected
-        if not fits or first.ndim != 3 or first.dtype != np.uint8:
-            raise ValueError(
-                f"images: expected uint8 of shape {expected}, as the run was trained on, got "
-                f"{first.dtype} of shape {first.shape}"
-            )
 
 
 def load_network(

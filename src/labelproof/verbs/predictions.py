@@ -23,7 +23,6 @@ from labelproof.data.images import (
     SUFFIXES,
     OnError,
     UnreadableImageError,
-    as_picture,
     decode_image,
 )
 from labelproof.data.load import ARRAYS, load_dataset
@@ -159,18 +158,12 @@ def predict_images(
 
 def _fit(run: TrainedNetwork, image: Any) -> NDArray[np.uint8] | UnreadableImageError:
     """An image at the network's size, or the error if it cannot be read."""
-    channels = run.description.input_shape[0]
-    mode = "L" if channels == 1 else "RGB"
     if isinstance(image, str):
         try:
-            image = decode_image(image, mode=mode)
+            image = decode_image(image, mode="L" if run.description.input_shape[0] == 1 else "RGB")
         except UnreadableImageError as error:
             return error
-    if isinstance(image, UnreadableImageError):
-        return image
-    if len(image) != channels:
-        image = np.atleast_3d(np.asarray(as_picture(image).convert(mode))).transpose(2, 0, 1)
-    return run.fit_image(image)
+    return image if isinstance(image, UnreadableImageError) else run.fit_image(image)
 
 
 def find_images(
