@@ -134,6 +134,52 @@ def test_a_table_of_images_is_shown_as_images_and_reviewed_by_their_paths(tmp_pa
     assert open_samples(audit).picture(1, side=8)[1] == "image/png"
 
 
+def test_rows_are_matched_by_a_column_that_holds_the_names_of_the_samples(tmp_path: Path) -> None:
+    file, order = write_table(tmp_path), np.random.default_rng(0).permutation(300)
+    dataset, mixed = load_dataset(file, features=False), FRAME.iloc[order]
+    named = mixed.assign(place="new.csv", row=[f"line {n + 2}" for n in order])
+    named.to_csv(tmp_path / "p.csv", index=False)
+    for probabilities in (named, tmp_path / "p.csv", named.set_index("row")):
+        found = match_predictions(probabilities, dataset, data=file)
+        np.testing.assert_allclose(found.probabilities, TABLE)
+    # A column that lacks a name names nothing.
+    lacking = FRAME.assign(row=["line 2", *(f"line {n + 1}" for n in range(1, 300))])
+    found = match_predictions(lacking, dataset, data=file)
+    np.testing.assert_allclose(found.probabilities, TABLE)
+
+
+def test_paths_of_images_may_start_with_that_of_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{word}/{n % 150}.png" for n, word in enumerate(sorted(WORDS))]
+    write_images(tmp_path / "photos", names, size=(8, 8))
+    monkeypatch.chdir(tmp_path)
+    dataset = load_dataset("photos")
+    table = FRAME.iloc[: len(dataset.train)]
+    for path in ("photos", tmp_path / "photos"):
+        given = table.assign(path=[f"{path}/{name}" for name in sorted({*names})])[::-1]
+        for id in ("path", None):
+            found = match_predictions(given, dataset, data="photos", id=id)
+            np.testing.assert_allclose(found.probabilities, table)
+
+
+def test_predictions_of_rows_that_are_left_out_are_dropped(tmp_path: Path) -> None:
+    votes = pd.DataFrame({"text": [f"text {n}" for n in range(300)], "ann": WORDS, "bob": WORDS})
+    votes.loc[[0, 7], ["ann", "bob"]] = ""
+    votes.to_csv(tmp_path / "rows.csv", index=False)
+    files = [f"{n}.png" for n in range(300)]
+    write_images(tmp_path, files, size=(8, 8))
+    images = votes.assign(text=files)
+    images.to_csv(tmp_path / "images.csv", index=False)
+    kept = np.setdiff1d(np.arange(300), [0, 7])
+    for data in (tmp_path / "rows.csv", tmp_path / "images.csv", votes):
+        for columns in ({"annotators": ("ann", "bob")}, {"label": "ann"}):
+            with pytest.warns(DataWarning, match="2 of 300 rows without a label"):
+                audit = labelproof.audit(data, probabilities=TABLE, **columns)
+            np.testing.assert_array_equal(audit.findings.given, MADE.given[kept])
+            assert audit.agreement.value > 0.75
+
+
 def test_ids_that_do_not_match_are_refused(tmp_path: Path) -> None:
     named = FRAME.assign(id=[str(n) for n in range(300)], other="x")
     for said, table, labels, column in (

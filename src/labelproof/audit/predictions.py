@@ -138,8 +138,9 @@ def match_predictions(
         labels: A dataset, or labels: class names, or class indices counted from 0.
         data: Where the labels were read from.
         id: The column of a table of predictions that says which sample a row is about: by the
-            column of the same name in the data's table or, without one, by the sample's name.
-            Without `id`, rows are in the order of the samples.
+            column of the same name in the data's table or, without one, by the sample's name or
+            the path of its image. Without `id`, by a column of text that holds the names of all
+            samples; else rows are in the order of the data, those that were left out included.
         class_names: The class of each column, where the labels do not have all of them.
 
     Warns:
@@ -159,17 +160,50 @@ def match_predictions(
     source = _named_or_array(probabilities)
     table, given, names = _match_columns(source, labels, class_names, "probabilities")
     _check_probabilities(table)
-    ids: Sequence[str] = ()
+    samples, place, ids = name_samples(labels, data), readable(str(data)), list[str]()
+    cells: pd.Series | None = None
     if id is not None:
         if not isinstance(source, pd.DataFrame):
             raise ValueError(f"id: expected a table of predictions with a column {id!r}")
-        column = find_column(source.columns, id, place="the predictions", argument="id")
-        samples = name_samples(labels, data)
+        id = find_column(source.columns, id, place="the predictions", argument="id")
+        cells = source[id]
         with suppress(ValueError):  # without such a column, ids are the names of samples
-            ids = sample_ids(labels, data, column)[samples].tolist()
-        rows, place = list(as_text(source[column])), readable(str(data))
-        table = table[_match_rows(rows, ids or samples, place, column)]
+            ids = sample_ids(labels, data, id)[samples].tolist()
+    elif isinstance(source, pd.DataFrame):
+        cells = _find_names(source, samples, data)
+    if cells is not None:
+        known = ids or samples
+        table = table[_match_rows(_as_samples(cells, known, data), known, place, str(cells.name))]
+    elif len(table) != len(samples) and table_of(labels, data) is not None:
+        # By the rows of the data, of which some were left out.
+        rows = _table_rows(labels, data)
+        if len(rows) == len(table):
+            table = table[rows.groupby(level=0).first()[samples].to_numpy(np.int64)]
     return MatchedPredictions(table, _check_labels(given, table, "probabilities"), names, ids)
+
+
+def _find_names(
+    table: pd.DataFrame, samples: Sequence[str], data: str | os.PathLike[str]
+) -> pd.Series | None:
+    """The column of text, or the index, that holds the names of all samples, each once."""
+    texts = table.reset_index(names="index", allow_duplicates=True).select_dtypes(exclude="number")
+    for _, cells in texts.items():
+        rows = _as_samples(cells, samples, data) if cells.is_unique else []
+        if len(rows) >= len(samples) and set(samples) <= set(rows):
+            return cells
+    return None
+
+
+def _as_samples(
+    cells: pd.Series, samples: Sequence[str], data: str | os.PathLike[str]
+) -> list[str]:
+    """Cells as names of samples; paths of images, as `labelproof predict` writes them, too."""
+    rows, known = list(as_text(cells)), set(samples)
+    names = rows if known.issuperset(rows) else file_names(rows, data)
+    return [
+        name if name in known and row not in known else row
+        for row, name in zip(rows, names, strict=True)
+    ]
 
 
 def name_samples(labels: Dataset | ArrayLike, data: str | os.PathLike[str]) -> list[str]:
@@ -191,17 +225,25 @@ def table_of(labels: Dataset | ArrayLike, data: str | os.PathLike[str]) -> Table
 
 def sample_ids(labels: Any, data: str | os.PathLike[str], column: str) -> pd.Series:
     """The cells of a column of the data's table, indexed by sample name."""
+    return _table_rows(labels, data, column).groupby(level=0).first()
+
+
+def _table_rows(labels: Any, data: str | os.PathLike[str], column: str | None = None) -> pd.Series:
+    """The cells of a column of the data's table, or the row numbers, with the name of each row."""
     place, source = readable(str(data)), table_of(labels, data)
     if source is None:
         raise ValueError(f"--id: expected a column of a table, got {column!r} of {place}")
     if labels.tabular:
-        table = read_table(source, text=[column], on_error="skip")
-        cells = as_text(table[find_column(table.columns, column, place=place, argument="--id")])
+        table = read_table(source, text=[] if column is None else [column], on_error="skip")
+        if column is not None:
+            column = find_column(table.columns, column, place=place, argument="--id")
+        cells = range(len(table)) if column is None else as_text(table[column])
         names = row_names(table)
     else:
         _, files, cells = zip(*listed_images(source, column), strict=True)
+        cells = range(len(files)) if column is None else cells
         names = file_names(files, data)
-    return pd.Series([*cells], [*names], dtype=object).groupby(level=0).first()
+    return pd.Series([*cells], [*names], dtype=object)
 
 
 def read_probabilities(path: str | os.PathLike[str]) -> NDArray[np.floating]:

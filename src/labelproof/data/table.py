@@ -311,6 +311,8 @@ class LabelledTable(NamedTuple):
     splits: NDArray[np.object_]
     groups: pd.Series | None
     votes: pd.DataFrame | None
+    whole: pd.DataFrame
+    """The rows with those without a label."""
 
     def describe(self, dataset: Dataset) -> Dataset:
         """The dataset, with the columns that it was read by."""
@@ -349,7 +351,7 @@ def read_labelled(
         words = as_text(table[label])
     if group is not None:
         group = find_column(table.columns, group, place=place, argument="group")
-    unlabelled = words == ""
+    whole, unlabelled = table, words == ""
     if unlabelled.all():
         raise ValueError(f"{place}: expected rows with labels, found none")
     if unlabelled.any():
@@ -363,7 +365,7 @@ def read_labelled(
         groups = as_text(table[group])
         groups = groups.mask(groups.isin(MISSING), "")
     splits = _split_names(table, place)
-    return LabelledTable(table, place, label, group, words, splits, groups, votes)
+    return LabelledTable(table, place, label, group, words, splits, groups, votes, whole)
 
 
 def _read_votes(table: pd.DataFrame, columns: Sequence[str], place: str) -> pd.DataFrame:
@@ -480,7 +482,7 @@ def load_table(
     }
     votes = None if given.votes is None else vote_indices(given.votes.iloc[in_train], class_names)
     contents["train"] = replace(contents["train"], groups=together, votes=votes)
-    frame, name = table, "table"
+    frame, name = given.whole, "table"
     if "path" in table.attrs:
         frame, name = None, readable(table_stem(table.attrs["path"]))
     dataset = dataset_from_rows(name, contents, class_names, columns)
