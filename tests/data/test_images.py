@@ -1,13 +1,16 @@
 import io
 import itertools
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from made_images import make_image, pixels, write_images
+from notices import told
 from PIL import Image
 
+from labelproof.data.image_folder import load_folder
 from labelproof.data.images import (
     ImageFiles,
     StoredImage,
@@ -148,9 +151,10 @@ def test_files_that_cannot_be_read_are_named_among_good_ones_or_when_asked_for(
 def test_images_are_grey_if_all_of_them_are_and_know_whether_they_have_one_size(
     tmp_path: Path,
 ) -> None:
-    for modes, grey in ((("L", "LA", "1"), True), (("L", "RGB"), False), ((), False)):
-        files = [encoded(make_image(9, mode=mode), "PNG") for mode in modes]
-        assert examine_images(files, full=False)[2] == grey
+    modes = {"L": True, "LA": True, "1": True, "RGB": False}
+    files = [encoded(make_image(9, mode=mode), "PNG") for mode in modes]
+    looks = examine_images(files, full=False)[2]
+    assert [look.grey for look in looks] == list(modes.values())
     exif = Image.Exif()
     exif[0x0112] = 6
     wide, high = encoded(make_image(1, size=(24, 16)), "PNG"), make_image(2, size=(16, 24))
@@ -160,6 +164,30 @@ def test_images_are_grey_if_all_of_them_are_and_know_whether_they_have_one_size(
     assert ImageFiles([wide, encoded(high, "PNG", exif=exif)]).one_size
     assert not ImageFiles([wide, StoredImage("broken", [b""])]).one_size
     assert not ImageFiles([]).one_size
+
+
+def test_a_few_images_that_change_how_all_are_used_are_named(tmp_path: Path) -> None:
+    names = [f"{kind}/{number}.png" for kind in ("cat", "dog") for number in range(20)]
+    write_images(tmp_path, names, size=(32, 32), mode="L")
+    odd = tmp_path / "dog" / "odd.png"
+    # Grey pixels are grey, however they are stored.
+    for suffix, mode in ((".png", "RGBA"), (".tif", "CMYK"), (".png", "P")):
+        file = odd.with_suffix(suffix)
+        make_image(99, size=(32, 32), mode="L").convert(mode).save(file)
+        dataset, messages = told(load_folder, tmp_path, on_error="skip")
+        assert (dataset.image_shape, messages) == ((1, 32, 32), [])
+        file.unlink()
+    for size, mode, said in (
+        ((32, 32), "RGBA", r"^\S+: 1 of 41 images is coloured, .*/odd\.png$"),
+        ((32, 31), "L", r"^\S+: 1 of 41 images is not of 32x32 pixels as .*/odd\.png$"),
+    ):
+        make_image(99, size=size).convert(mode).save(odd)
+        _, (message,) = told(load_folder, tmp_path, on_error="skip")
+        assert re.search(said, message)
+    # Where many differ, that is what the data are like.
+    for number in range(5):
+        make_image(number, size=(32, 30)).save(odd.with_stem(f"odd{number}"))
+    assert told(load_folder, tmp_path, on_error="skip")[1] == []
 
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")

@@ -6,6 +6,7 @@ import io
 import itertools
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -42,6 +43,11 @@ _PAGED_FORMATS = frozenset({"GIF", "PNG", "TIFF", "WEBP"})
 _STATISTICS_SIDE = 256
 _UNSEEN: Statistics = ((0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
 """Default statistics, for images that are not opened."""
+
+SMALL = 40
+"""Pixels of the longer side up to which images are used whole."""
+_RARE = 0.05
+"""Share of images below which those that differ from all others are named."""
 
 Mode: TypeAlias = Literal["RGB", "L"]
 """Colour, or one grey channel."""
@@ -256,55 +262,78 @@ def as_picture(pixels: NDArray[np.uint8]) -> Image.Image:
     return Image.fromarray(np.ascontiguousarray(colours))
 
 
+class Look(NamedTuple):
+    """Whether an image is grey, its width and height, and whether it has several pages."""
+
+    grey: bool
+    size: tuple[int, int]
+    paged: bool
+
+
 def examine_images(
     files: Sequence[Encoded], *, full: bool, short_side: int | None = None
-) -> tuple[list[int], list[str], bool]:
+) -> tuple[list[int], list[str], list[Look]]:
     """Open every image: its header, which is quick, or all of its pixels.
 
-    A truncated file has a good header; only `full` finds it. An image that `short_side` would make
-    too large is unreadable. Returns the indices of readable images, the names and problems of
-    the others, and whether all readable ones are grey.
+    A truncated file has a good header; only `full` finds it, and grey pixels in a file with
+    transparency or of CMYK. An image that `short_side` would make too large is unreadable. Returns
+    the indices of readable images, the names and problems of the others, and a look at each
+    readable one.
     """
     kept: list[int] = []
     unreadable: list[str] = []
-    paged: list[int] = []
-    grey = True
+    looks: list[Look] = []
     look = partial(_examine, full=full, short_side=short_side)
     for index, found in enumerate(look_at_each(files, look)):
         if isinstance(found, UnreadableImageError):
             unreadable.append(str(found))
             continue
-        mode, pages = found
         kept.append(index)
-        grey = grey and mode in _GREY_MODES
-        if pages:
-            paged.append(index)
-    if paged:
+        looks.append(found)
+    if paged := [index for index, look in zip(kept, looks, strict=True) if look.paged]:
         many = count(len(paged), "image has", "images have")
         first = image_name(files[paged[0]])
         notice(f"{many} more than one page, such as {first}: only the first page is read")
-    return kept, unreadable, grey and bool(kept)
+    return kept, unreadable, looks
 
 
-def _examine(
-    file: Encoded, *, full: bool, short_side: int | None
-) -> tuple[str, bool] | UnreadableImageError:
-    """An image's mode and whether it has several pages, or why it cannot be read."""
+def _examine(file: Encoded, *, full: bool, short_side: int | None) -> Look | UnreadableImageError:
+    """A look at an image, or why it cannot be read."""
     try:
         with open_image(file, short_side) as image:
-            mode = image.mode
+            mode, size, grey = image.mode, image.size, image.mode in _GREY_MODES
             if full:
                 # Decoding at an eighth of the size still reads the whole file, but is much faster.
                 image.draft(None, (1, 1))
                 image.load()
-                flatten_image(image, "RGB")
+                flat = flatten_image(image, "RGB")
+                if not grey and mode != "RGB":  # transparent, CMYK or of a palette
+                    pixels = np.asarray(flat)
+                    grey = bool((pixels == pixels[..., :1]).all())
             paged = False
             with suppress(Exception):  # a broken second page does not count
                 # Last, since Pillow searches a GIF for its second frame.
                 paged = image.format in _PAGED_FORMATS and getattr(image, "is_animated", False)
-            return mode, paged
+            return Look(grey, size, paged)
     except Exception as error:
         return why_unreadable(file, error)
+
+
+def report_odd(place: str, files: Sequence[Encoded], looks: Sequence[Look]) -> None:
+    """Warn of a few images whose colours or size change how all images are used."""
+    (usual, _), *_ = Counter(look.size for look in looks).most_common(1)
+    width, height = usual
+    for odd, what in (
+        ([not look.grey for look in looks], "coloured, so all are read in colour"),
+        (
+            [look.size != usual and max(usual) <= SMALL for look in looks],
+            f"not of {width}x{height} pixels as the others, so all are cropped and resized",
+        ),
+    ):
+        if 0 < sum(odd) < _RARE * len(odd):
+            names = few([image_name(file) for file in itertools.compress(files, odd)])
+            share = f"{sum(odd):,} of {len(odd):,} images {'is' if sum(odd) == 1 else 'are'}"
+            notice(f"{place}: {share} {what}: {names}")
 
 
 def channel_statistics(images: Iterable[NDArray[np.uint8]]) -> Statistics:
@@ -358,8 +387,9 @@ def dataset_from_files(
 
     With `on_error="raise"` only headers are read, and a truncated file is an error when it is
     decoded. With `"skip"` all pixels are decoded once. With `"later"` no file is opened. Images are
-    grey if all of them are. Copies are reported, and stay together. Without `statistics`, those of
-    256 training images are computed; with them, as for published data, copies are ignored.
+    grey if all of them are, and a few others are named. Copies are reported, and stay together.
+    Without `statistics`, those of 256 training images are computed; with them, as for published
+    data, copies are ignored.
     """
     if "train" not in splits:
         raise ValueError(f"{name}: expected a split train with labels, got {few(list(splits))}")
@@ -369,7 +399,8 @@ def dataset_from_files(
     copies = report_duplicates(name, splits) if opened and statistics is None else {}
     contents: dict[str, Split] = {}
     unreadable: list[str] = []
-    grey = opened
+    readable_files: list[Encoded] = []
+    looks: list[Look] = []
     for split, content in splits.items():
         labels = as_indices(content.labels, names)
         groups = joined_groups(content.groups, copies.get(split))
@@ -380,9 +411,10 @@ def dataset_from_files(
         part = Split(files, labels, groups=groups, votes=votes)
         if opened:
             full = on_error == "skip"
-            kept, problems, all_grey = examine_images(files.files, full=full, short_side=short_side)
+            kept, problems, found = examine_images(files.files, full=full, short_side=short_side)
             unreadable += problems
-            grey = grey and (all_grey or not kept)
+            readable_files += [files.files[index] for index in kept]
+            looks += found
             part = select_samples(part, np.array(kept, np.int64))
         if len(part):
             contents[split] = part
@@ -393,6 +425,9 @@ def dataset_from_files(
     if "train" not in contents:
         raise ValueError(f"{name}: none of the training images can be read")
     report_classes(name, contents["train"].labels, names)
+    if opened:
+        report_odd(name, readable_files, looks)
+    grey = opened and all(look.grey for look in looks)
     for part in contents.values():
         cast(ImageFiles, part.images).mode = "L" if grey else "RGB"
     train = cast(ImageFiles, contents["train"].images)

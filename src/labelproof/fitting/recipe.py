@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from labelproof.data.dataset import Dataset
-from labelproof.data.images import ImageFiles
+from labelproof.data.images import SMALL, ImageFiles
 from labelproof.losses.text import format_value
 from labelproof.models.pretrained import is_pretrained
 from labelproof.models.text import make_network
@@ -185,9 +185,6 @@ _MANY = Sparse(first=4, growth=52, p=0.01, normalize=True)
 _PASSES = {False: 250_000, True: 3_000_000}
 """Images seen in a whole training, without and with a GPU, unless the dataset is tiny or huge."""
 
-_SMALL = 40
-"""Pixels of the longer side up to which images are used whole."""
-
 
 @dataclass(frozen=True)
 class Inputs:
@@ -218,7 +215,7 @@ def look_at(dataset: Dataset) -> Inputs:
     """
     images, shape = dataset.train.images, dataset.input_shape
     lazy = not isinstance(images, np.ndarray)
-    if lazy and isinstance(images, ImageFiles) and max(shape[1:]) <= _SMALL:
+    if lazy and isinstance(images, ImageFiles) and max(shape[1:]) <= SMALL:
         lazy = not _one_size(dataset)
     kind = "rows" if dataset.tabular else "images"
     return Inputs(kind, shape, len(dataset.train), dataset.num_classes, lazy)
@@ -288,7 +285,7 @@ def sparse_for(inputs: Inputs) -> Sparse:
     if inputs.classes > 20:
         return _MANY
     channels, height, width = inputs.shape
-    return _EASY if channels == 1 and max(height, width) <= _SMALL else _HARD
+    return _EASY if channels == 1 and max(height, width) <= SMALL else _HARD
 
 
 def network_for(inputs: Inputs, *, fast: bool = False) -> dict[str, str]:
@@ -304,7 +301,7 @@ def network_for(inputs: Inputs, *, fast: bool = False) -> dict[str, str]:
         return {"network": choose_network(inputs.shape)}
     channels, height, width = inputs.shape
     flip = ",flip" if channels == 3 else ""
-    if inputs.lazy or max(height, width) > _SMALL:
+    if inputs.lazy or max(height, width) > SMALL:
         if fast:
             return {"network": LARGE, "augmentation": f"resized-crop:224{flip}"}
         return {"network": "cnn8(width=32)", "augmentation": f"resized-crop:48{flip}"}
