@@ -111,6 +111,24 @@ def test_a_folder_of_ones_own_is_shown_with_its_warnings(tmp_path: Path) -> None
     assert "&lt;b&gt;" in page.read_text(encoding="utf-8")
 
 
+def test_each_page_is_named_after_its_data_and_lacks_what_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("pets", "birds"):
+        write_images(tmp_path / name, [f"{kind}/{n}.png" for kind in "ab" for n in "12345"])
+        for bad in "12":
+            (tmp_path / name / "a" / f"{bad}.png").write_bytes(b"")
+        said = show(name).output
+        assert "2 of 10 images cannot be read" in said
+        assert "8 training images" in said
+        assert "2 of 10 images" in str(show(name, "--strict", code=1).exception)
+    assert sorted(path.name for path in tmp_path.glob("*.html")) == [
+        "birds-dataset.html",
+        "pets-dataset.html",
+    ]
+
+
 def test_a_table_is_listed(tmp_path: Path) -> None:
     table = tmp_path / "fruit.csv"
     table.write_text(

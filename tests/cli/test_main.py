@@ -193,7 +193,7 @@ def test_a_mistake_is_one_message_and_exit_code_two(tmp_path: Path) -> None:
     for words, said in (
         (("losses", "10*nce+may"), ("unknown loss 'may'; did you mean 'mae'?", "         ^")),
         (("demo", "--noisee", "none"), ("--noise",)),
-        (("data", "show", str(table)), ("'about 3' in line 42; fix them, or use --skip-unread",)),
+        (("train", "--data", str(table)), ("'about 3' in line 42; fix them, or use --skip-unre",)),
         (("fit", str(table), "--strict"), ("fix them, or leave out --strict to treat them",)),
     ):
         result = labelproof_to_its_end(*words)

@@ -170,9 +170,9 @@ def show(
     samples: int = 80,
     human_labels: Path | None = None,
     label: str | None = None,
-    on_error: OnError = "raise",
+    on_error: OnError = "skip",
     data_root: Path | None = None,
-    output: Path = Path("labelproof-dataset.html"),
+    output: Path | None = None,
     open_page: bool = True,
 ) -> None:
     """Write a page about a dataset: its images, its classes, and the noise added to its labels.
@@ -187,7 +187,7 @@ def show(
             human:WHICH or none.
         seed: Seed of the noise and of the sample.
         samples: Images on the page.
-        output: The page.
+        output: The page; by default it is named after the data, such as photos-dataset.html.
     """
     spec = parse_noise(noise)
     data = load_dataset(dataset, root=data_root, on_error=on_error, label=label)
@@ -209,7 +209,7 @@ def show(
     tell(finding(data, noisy))
     with Console().status("Drawing the page"):
         page = write_dataset_page(
-            output,
+            output or Path(f"{data.name}-dataset.html"),
             data,
             noisy,
             samples=samples,
