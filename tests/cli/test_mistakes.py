@@ -21,6 +21,8 @@ MISTAKES = {
     "evaluate RUN --split tests": "only train, test",
     "evaluate RUN --format jso": "did you mean 'json'",
     "evaluate RUN --data digit": "did you mean 'digits'",
+    "fit digits --device cpu --minutes -3": "minutes: expected a number in (0, ∞), got -3.0",
+    "fit digits --device cpu --minutes 0": "minutes: expected a number in (0, ∞), got 0.0",
     "data show digits --noise sym:0.4": "noise: expected",
     "data show digits --noise human:worse": "human",
     "data show nothing-of-the-kind": "unknown dataset",

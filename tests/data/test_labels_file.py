@@ -79,8 +79,8 @@ REFUSED = {
     "sample,label\ncat/0.png,horse\ncat/1.png,dog\n": "among cat, dog, got horse",
     "sample,label\ncat/0.png,dog\ncat/0.png,cat\n": r"got more for cat/0\.png",
     "sample,label\ncat/0.png,\ncat/0.png,cat\n": r"got more for cat/0\.png",
-    "sample,given,suggested\ncat/0.png,cat,dog\n": "'label'",
-    "path,label\ncat/0.png,dog\n": "'sample'",
+    "sample,given,suggested\ncat/0.png,cat,dog\n": "columns sample and label, .* got sample, given",
+    "path,label\ncat/0.png,dog\n": "columns sample and label, .* got path, label",
     "": "empty",
 }
 

@@ -106,6 +106,11 @@ def test_nonsense_is_refused_and_keeps_nothing(review: Served) -> None:
         for path in ("decide", "accept", "undo"):
             status, text = decide(review, body, path)
             assert status == 400, (body[:20], text)
+    # What was expected is said.
+    assert decide(review, "{") == (400, "expected a JSON object with what is decided")
+    for path, names in (("decide", "place, choice, since"), ("accept", "given, suggested, since")):
+        said = f"expected a JSON object with {names}, got none for {names}"
+        assert decide(review, "{}", path) == (400, said)
     for path in ("decide", "accept", "undo"):
         assert decide(review, b" " * (1 << 20) + b"{}", path)[0] == 413
     assert decide(review, json.dumps({"choice": "x" * 900_000}))[0] == 400

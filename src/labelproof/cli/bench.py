@@ -18,7 +18,7 @@ from labelproof.experiments.cluster import RayEngine, share_of_gpu
 from labelproof.experiments.grids import plan_all
 from labelproof.experiments.presets import DATASETS
 from labelproof.experiments.records import RecordStore, explain_other_size, is_of_published_data
-from labelproof.ranges import choose
+from labelproof.ranges import choose, within
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, choose_examples
 from labelproof.training.execution import StopRequest, choose_execution
@@ -128,7 +128,8 @@ def bench(
         execution = choose_execution(device)
         fill = AT_ONCE.get(dataset, 1) if execution.device.type == "cuda" else 1
         train = functools.partial(train_runs, execution=execution, at_once=at_once or fill)
-    with ending(reporter), StopRequest(None if minutes is None else 60 * minutes) as stop:
+    seconds = None if minutes is None else 60 * within("minutes", minutes, 0, open_low=True)
+    with ending(reporter), StopRequest(seconds) as stop:
         if explained := explain_other_size(load.dataset(dataset)):
             warn(explained)
         # Now, since a run's turn may come tomorrow.

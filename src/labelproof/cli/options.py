@@ -40,8 +40,8 @@ _FLAGS = {"all_classes": "all", "assign": "set", "losses": "loss", "open_page": 
 
 _LEAST = {
     0: (
-        *("at_once", "checkpoint_seconds", "folds", "image_memory", "minutes", "processes"),
-        *("seconds", "workers"),
+        *("at_once", "checkpoint_seconds", "folds", "image_memory", "processes", "seconds"),
+        "workers",
     ),
     1: ("cpus_per_run", "samples", "timeout", "trials"),
     10: ("images",),

@@ -40,6 +40,11 @@ def relabel(
     place = readable(os.fspath(file))
     # Only an empty label is left out: classes may be called nan or ?, as a folder may.
     table = read_table(file, text=["sample", "label", "given"], missing=[""])
+    if not {"sample", "label"} <= {name.casefold() for name in table.columns}:
+        raise ValueError(
+            f"{place}: expected the columns sample and label, as 'labelproof review --export' "
+            f"writes them, got {few(list(table.columns), shown=8)}"
+        )
     rows: Any = pd.DataFrame(
         {
             name: as_text(

@@ -9,6 +9,7 @@ import json
 import mimetypes
 import secrets
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property, partial
 from typing import Any
@@ -64,7 +65,7 @@ def make_application(audit: Audit, samples: Samples, decisions: Decisions, token
         Route("/reviewed.csv", pages.export),
         Mount("/", StaticFiles(packages=[("labelproof.review", "static")])),
     ]
-    invalid = (TypeError, ValueError, KeyError, OverflowError, RecursionError)
+    invalid = (TypeError, ValueError, OverflowError)
     handlers: dict[Any, Callable[[Request, Exception], Response]] = {
         **dict.fromkeys(invalid, partial(_refuse, 400)),
         OSError: partial(_refuse, 503),
@@ -154,20 +155,21 @@ class _Pages:
         return Response(content, media_type=kind)
 
     def decide(self, body: dict[str, Any]) -> dict[str, Any]:
+        place, choice, since = _require(body, "place", "choice", "since")
         label = body.get("label")
         # Everything is checked first: a refused request must not have been stored.
-        since = self._since(body["since"])
+        since = self._since(since)
         label = None if label is None else whole("label", label)
-        self.review.decide(whole("place", body["place"]), str(body["choice"]), label)
+        self.review.decide(whole("place", place), str(choice), label)
         return self._state(since)
 
     def accept(self, body: dict[str, Any]) -> dict[str, Any]:
-        since = self._since(body["since"])
-        pair = (whole(name, body[name]) for name in ("given", "suggested"))
+        given, suggested, since = _require(body, "given", "suggested", "since")
+        since, pair = self._since(since), (whole("given", given), whole("suggested", suggested))
         return {"accepted": self.review.accept_all(*pair), **self._state(since)}
 
     def undo(self, body: dict[str, Any]) -> dict[str, Any]:
-        since = self._since(body["since"])
+        since = self._since(*_require(body, "since"))
         return {"place": self.review.undo(), **self._state(since)}
 
     def export(self, request: Request) -> Response:
@@ -248,10 +250,19 @@ async def _read_body(request: Request) -> dict[str, Any]:
         body += part
         if len(body) > LARGEST:
             raise HTTPException(413, f"Expected at most {LARGEST} bytes.")
-    values = json.loads(body)
+    values = None
+    with suppress(ValueError, RecursionError):
+        values = json.loads(body)
     if not isinstance(values, dict):
-        raise TypeError(f"expected an object with what is decided, got {type(values).__name__}")
+        raise TypeError("expected a JSON object with what is decided")
     return values
+
+
+def _require(body: dict[str, Any], *names: str) -> list[Any]:
+    if missing := [name for name in names if name not in body]:
+        expected = f"expected a JSON object with {', '.join(names)}"
+        raise ValueError(f"{expected}, got none for {', '.join(missing)}")
+    return [body[name] for name in names]
 
 
 def _number(text: str | None) -> int | None:

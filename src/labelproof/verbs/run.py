@@ -124,7 +124,7 @@ class Run(TrainedNetwork):
             split = "train"  # all there is in data without splits
         if split not in dataset.splits:
             there = f"{dataset.name} has no {split} split, only {', '.join(dataset.splits)}"
-            raise ValueError(f"{there}; choose it with --split, or other data with --data")
+            raise ValueError(f"{there}; name labelled data that the run has not seen with --data")
         chosen, classes = dataset.splits[split], len(description.class_names)
         predicted = torch.cat([batch.argmax(dim=1) for batch in self.logits(chosen.images)])
         learned_from_n = len(chosen) if split == "train" else 0
