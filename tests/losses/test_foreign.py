@@ -129,8 +129,14 @@ def test_what_cannot_be_a_part_of_another_loss_is_refused():
         with pytest.raises(kind, match=message):
             loss(logits, label)
     for wrapper in (as_loss, SparseRegularized, Normalized):
-        with pytest.raises(TypeError, match=r"expected a torch.nn.Module, got function"):
-            wrapper(lambda logits, target: logits.sum())
+        with pytest.raises(TypeError, match=r"Module, got function; .* forward = staticmethod"):
+            wrapper(F.cross_entropy)
+
+    class Mine(nn.Module):
+        forward = staticmethod(F.cross_entropy)
+
+    parts = SparseRegularized(Mine(), temperature=1, normalize=False).parts(logits, label)
+    torch.testing.assert_close(parts.base, F.cross_entropy(logits, label))
 
 
 def test_small_integers_are_labels_for_the_penalty_of_a_foreign_base_too():

@@ -106,9 +106,18 @@ def as_loss(module: nn.Module) -> Loss:
     """
     if isinstance(module, Loss):
         return module
-    if not isinstance(module, nn.Module):
-        raise TypeError(f"loss: expected a torch.nn.Module, got {type(module).__name__}")
+    require_module("loss", module)
     return ForeignLoss(module)
+
+
+def require_module(argument: str, module: object) -> None:
+    """Refuse what is not a module, such as a function of torch, and say how to make it one."""
+    if not isinstance(module, nn.Module):
+        raise TypeError(
+            f"{argument}: expected a torch.nn.Module, got {type(module).__name__}; a function of "
+            "(logits, target) becomes one by 'class Mine(torch.nn.Module): forward = "
+            "staticmethod(function)' and Mine()"
+        )
 
 
 def foreign_settings(module: nn.Module) -> LossSettings:

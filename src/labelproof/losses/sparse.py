@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import Self
 
-from labelproof.losses.algebra import foreign_settings
+from labelproof.losses.algebra import foreign_settings, require_module
 from labelproof.losses.base import Loss, PointwiseLoss, follow
 from labelproof.losses.batch import Outputs, admit_logits, is_probabilities, replace_ignored
 from labelproof.losses.gradient import LabelForm, Sharpening
@@ -102,8 +102,7 @@ class SparseRegularized(Loss):
         clamp: float | None = None,
         vector: Tensor | float | None = None,
     ):
-        if not isinstance(base, nn.Module):
-            raise TypeError(f"base: expected a torch.nn.Module, got {type(base).__name__}")
+        require_module("base", base)
         super().__init__(**(base.settings if isinstance(base, Loss) else foreign_settings(base)))
         self.base = base
         self.p = within("p", p, 0, 1, open_low=True)
