@@ -34,9 +34,11 @@ def test_the_finding_says_how_many_of_how_many_and_how_sure() -> None:
         (many, sure, {}, f"{hundred} are wrong: 10.0% (8.0% to 12.0%).", f"each is {likely}."),
         (many, seen, {"seen": True}, f"{hundred} may be wrong: 10.0% (2", f"class for {flagged}."),
         (agreeing(many, 0.69), sure, {}, f"{hundred} may be wrong: 10.0%", "but may be right."),
-        (none, (0.02, 0, 0.05), {}, "About 2 of 100 labels are", f"No single label is {likely}."),
+        (many, (0.1, 0, 0.6), {}, f"{hundred} may be wrong: 10.0% (0", f"each is {likely}."),
+        (agreeing(none, 0.5), (0.5, 0.1, 0.6), {}, "About 50 of 100 labels may be wrong", "No si"),
+        (none, (0.02, 0.001, 0.05), {}, "About 2 of 100 labels are", f"single label is {likely}."),
         (none, (0.001, 0, 0.03), {}, "No label looks wrong: by the", "0.1% (0.0% to 3.0%) of 100"),
-        (one, (0.01, 0, 0.05), {}, "About 1 of 100 labels is", f"label is flagged: it is {likely}"),
+        (one, (0.01, 0.001, 0.05), {}, "About 1 of 100 labels is", f"is flagged: it is {likely}"),
     ):
         said = finding(replace(findings, noise_rate=Estimate(*rate)), **options)
         assert said.startswith(first)

@@ -100,7 +100,8 @@ def finding(findings: Findings, *, seen: bool = False) -> str:
 
     If the network has `seen` the labels, all that is known of a suspect is that the network
     predicts another class. If so few labels are predicted that `remark` warns, suspects are not
-    called wrong: many of them may be samples that are hard to learn.
+    called wrong: many of them may be samples that are hard to learn. Nor are labels, if the
+    interval includes that none is.
 
     Example:
         >>> matrix = np.array([[0.9, 0.1], [0.3, 0.7]])
@@ -115,7 +116,9 @@ def finding(findings: Findings, *, seen: bool = False) -> str:
         wrong than right.
     """
     trusted = findings.trusted and not seen
-    values = {"findings": findings, "seen": seen, "trusted": trusted, "count": count}
+    # Not if the interval begins at 0.0%, as it is printed.
+    sure = trusted and findings.noise_rate.low >= 0.0005
+    values = {"findings": findings, "seen": seen, "trusted": trusted, "sure": sure, "count": count}
     return render_words("findings.txt", part="audit", **values)
 
 
