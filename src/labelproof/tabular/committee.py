@@ -66,6 +66,8 @@ _MOST_OF_ONE = 10_000
 """Number of rows up to which a forest may have leaves of one row."""
 _CONFIRMED = 5_000
 """Number of rows up to which confirmed labels are tried; with more, ten forests are slow."""
+_UNSURE = 2_000
+"""Number of rows up to which wrong labels may hide which of the candidates is best."""
 _PREDICTED = 0.75
 """Agreement with the labels above which few can be wrong: leaving out those that are not confirmed
 would cost more than it gains."""
@@ -143,7 +145,7 @@ def choose_candidates(examples: LabelledRows, *, seed: int, n_jobs: int | None) 
         # Of two classes, a second round may confirm a single one.
         two = len(examples.class_weight) == 2
         candidates.append(Confirmed(**common, rounds=1 if two else 2))
-        if two:
+        if two and len(examples.rows) <= _UNSURE:
             candidates.append(ConfirmedKernel(**common))
     return candidates
 
