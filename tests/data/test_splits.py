@@ -304,7 +304,6 @@ def test_images_of_a_patient_stay_together(tmp_path: Path) -> None:
 def test_imbalances_keep_the_published_counts_and_the_seed_decides_which() -> None:
     published = [5000, 2997, 1796, 1077, 645, 387, 232, 139, 83, 50]
     tail = Imbalance("long-tailed", 0.01)
-    assert tail.counts(5000, 10) == published
     assert np.bincount(CIFAR10[tail.keep(CIFAR10, seed=1)]).tolist() == published
     step = Imbalance("step", 0.01).keep(CIFAR10, seed=1)
     assert np.bincount(CIFAR10[step]).tolist() == [5000] * 5 + [50] * 5
@@ -340,7 +339,4 @@ def test_imbalance_texts_have_one_form() -> None:
     factors = ["step:a", "step:0.1:0.2", "step:0", "step:1.5", "step:nan"]
     for text in ("", "step", "none:0.1", *factors):
         with pytest.raises(ValueError, match=r"^imbalance(: expected none, | factor: )"):
-            parse_imbalance(text)
-    for text, meant in {"long_tailed:0.1": "long-tailed", "steps:0.1": "step"}.items():
-        with pytest.raises(ValueError, match=f"did you mean '{meant}'"):
             parse_imbalance(text)

@@ -32,14 +32,6 @@ from labelproof.noise.sampling import draw_labels, exact_counts
 MNIST_SIZES = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
 
 
-@settings(derandomize=True, deadline=None, max_examples=30)
-@given(st.integers(2, 30), st.floats(0, 1))
-def test_every_row_is_a_distribution(num_classes: int, rate: float) -> None:
-    for matrix in (symmetric_matrix(num_classes, rate), pair_matrix(num_classes, rate)):
-        assert check_matrix(matrix) is not None
-        np.testing.assert_allclose(np.diag(matrix), 1 - rate)
-
-
 def test_bad_arguments_are_named() -> None:
     for rows, named in (
         (np.ones((2, 3)), "square"),
@@ -101,13 +93,7 @@ def test_the_code_flips_cifar10_class_after_class_so_that_cats_come_back() -> No
     assert 1 - np.trace(matrix) / 10 == pytest.approx(0.184)
 
 
-def test_rows_and_columns_that_are_beaten_are_named_and_a_draw_is_lost() -> None:
-    (row,) = find_rivals(
-        asymmetric_matrix(4, 0.6, confusions={1: 2}), class_sizes=[100, 100, 900, 100]
-    )
-    assert row == "class 1 is labelled 2 with probability 0.6 and 1 with probability 0.4"
-    (column,) = find_rivals(symmetric_matrix(3, 0.3), class_sizes=[10_000, 10_000, 1000])
-    assert column == "label 2 is on about 1500 samples of class 0 and on 700 of its own"
+def test_a_draw_is_lost_by_row_and_by_column() -> None:
     for num_classes in (2, 3, 10, 100):
         tie = 1 - 1 / num_classes
         for rate in (tie, np.nextafter(tie, 0), np.nextafter(tie, 1)):
@@ -153,14 +139,6 @@ def test_rates_come_out_within_binomial_bounds() -> None:
     assert corrupt(labels, symmetric_matrix(10, 0), seed=1).rate == 0
     with pytest.warns(UnlearnableClassWarning):
         assert corrupt(labels, symmetric_matrix(10, 1), seed=1).rate == 1
-
-    # The result agrees with itself.
-    result = corrupt(np.arange(900) % 3, pair_matrix(3, 0.3), seed=1)
-    np.testing.assert_array_equal(result.flipped, result.clean != result.noisy)
-    assert result.rate == result.flipped.mean()
-    assert result.counts.sum() == 900
-    assert result.counts[0, 1] == ((result.clean == 0) & (result.noisy == 1)).sum()
-    np.testing.assert_allclose(result.empirical_matrix, result.counts / 300)
 
 
 def test_a_seed_means_the_labels_it_always_meant() -> None:

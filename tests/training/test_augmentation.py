@@ -174,9 +174,6 @@ def test_there_is_one_way_to_write_each():
         " NONE ": "none",
         "crop:0": "none",
         "rotation:20.0, Flip ,crop: 4.0": "crop:4,flip,rotation:20",
-        "flip,jitter:.4:0.40:0.4:0.2,resized-crop:224": (
-            "resized-crop:224,flip,jitter:0.4:0.4:0.4:0.2"
-        ),
         "jitter:0:0:0:0.1": "jitter:0:0:0:0.1",
     }.items():
         assert str(parse_augmentation(text)) == canonical
