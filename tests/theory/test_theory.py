@@ -21,6 +21,7 @@ from labelproof.losses import (
     SparseRegularized,
     parse_loss,
 )
+from labelproof.noise import symmetric_matrix
 
 MAE = MeanAbsoluteError()
 SYMMETRIC = [MAE, *map(parse_loss, ("rce", "rce(A=-0.3)", "nce", "ngce", "negce", "negfl"))]
@@ -59,11 +60,6 @@ def draw_near_one_hot(
     length = torch.linalg.vector_norm(towards, dim=-1, keepdim=True)
     reach = epsilon * torch.rand(*shape, 1, dtype=torch.float64, generator=generator)
     return peak + towards * (reach / length).clamp_max(1)
-
-
-def symmetric_transition(num_classes: int, rate: float) -> Tensor:
-    wrong = torch.full((num_classes, num_classes), rate / (num_classes - 1), dtype=torch.float64)
-    return wrong.fill_diagonal_(1 - rate)
 
 
 def label_sums(loss: Loss, outputs: Tensor) -> Tensor:
@@ -135,7 +131,7 @@ def test_theorem_1_noise_keeps_the_best_on_a_permutation_set(generator, num_clas
     vector = draw_outputs(num_classes, generator=generator)
     classifiers = draw_permuted(vector, 30, 8, generator=generator)
     labels = draw_labels(8, num_classes, generator)
-    transition = symmetric_transition(num_classes, rate)
+    transition = torch.from_numpy(symmetric_matrix(num_classes, rate))
     for loss in EVERY:
         clean = theory.risk(loss, classifiers, labels)
         noisy = theory.noisy_risk(loss, classifiers, labels, transition=transition)
@@ -146,12 +142,13 @@ def test_theorem_1_noise_keeps_the_best_on_a_permutation_set(generator, num_clas
 
 
 def test_cross_entropy_is_misled_by_noise_when_outputs_are_free():
-    one_hot, transition = (torch.eye(3), torch.arange(3)), symmetric_transition(3, 0.1)
+    one_hot = (torch.eye(3), torch.arange(3))
+    transition = torch.from_numpy(symmetric_matrix(3, 0.1))
     assert theory.risk(CrossEntropy(), *one_hot) == 0  # a label that cannot come costs nothing
     assert theory.noisy_risk(CrossEntropy(), *one_hot, transition=transition) == math.inf
     # A right and sure classifier against a wrong and hesitant one.
     classifiers = torch.tensor([[[0.998, 0.001, 0.001]], [[0.3, 0.4, 0.3]]])
-    labels, transition = torch.tensor([0]), symmetric_transition(3, 0.4)
+    labels, transition = torch.tensor([0]), torch.from_numpy(symmetric_matrix(3, 0.4))
     for loss, misled in ((CrossEntropy(), True), (MAE, False)):
         clean = theory.risk(loss, classifiers, labels)
         noisy = theory.noisy_risk(loss, classifiers, labels, transition=transition)
@@ -210,7 +207,7 @@ def test_theorem_2_needs_the_right_label_in_the_majority_and_a_small_range():
 
 def excess_risk(loss: Loss, classifiers: Tensor, labels: Tensor, rate: float) -> Tensor:
     """Clean risk of the best on noisy labels above that of the best on clean ones."""
-    transition = symmetric_transition(classifiers.shape[-1], rate)
+    transition = torch.from_numpy(symmetric_matrix(classifiers.shape[-1], rate))
     clean = theory.risk(loss, classifiers, labels)
     noisy = theory.noisy_risk(loss, classifiers, labels, transition=transition)
     return clean[noisy.argmin()] - clean.min()
