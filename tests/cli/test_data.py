@@ -90,25 +90,19 @@ def show(*arguments: str | Path, code: int = 0) -> Result:
     return invoke("show", *arguments, "--no-open", code=code)
 
 
-def test_noise_is_said_in_words_and_drawn(tmp_path: Path) -> None:
-    page = tmp_path / "deep" / "page.html"
-    result = show("digits", "--noise", "symmetric:0.6", "--seed", "1", "--output", str(page))
-    assert "of the training labels are wrong" in result.output
-    assert "Page: " in result.output
-    text = page.read_text(encoding="utf-8")
-    assert "labelproof data show digits --noise symmetric:0.6 --seed 1" in text
-    assert "The noise matrix" in text
-
-
-def test_a_folder_of_ones_own_is_shown_with_its_warnings(tmp_path: Path) -> None:
+def test_a_folder_of_ones_own_is_shown_with_its_noise_and_its_warnings(tmp_path: Path) -> None:
     write_images(tmp_path / "pets", [f"{name}/{n}.png" for name in ("<b>", "dog") for n in "1234"])
     (tmp_path / "pets" / "notes.txt").touch()
-    page = tmp_path / "page.html"
-    result = show(str(tmp_path / "pets"), "--noise", "pair:0.25:exact", "--output", str(page))
+    page = tmp_path / "deep" / "page.html"
+    noise = ("--noise", "pair:0.25:exact", "--seed", "1")
+    result = show(str(tmp_path / "pets"), *noise, "--output", str(page))
+    assert "Page: " in result.output
     assert "warning: " in result.output
     assert "1 file left out" in result.output
     assert "25.0% of the training labels were changed: 2 of 8" in result.output
-    assert "&lt;b&gt;" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    assert "&lt;b&gt;" in text
+    assert f"pets {' '.join(noise)}" in text
 
 
 def test_each_page_is_named_after_its_data_and_lacks_what_cannot_be_read(

@@ -104,14 +104,11 @@ def test_only_the_panels_and_the_lines_that_are_asked_for_are_drawn(tmp_path: Pa
         draw_figure(store, "memorisation", "mnist", columns=["0.0"])
 
 
-def drawn(*made: tuple[str, str]) -> Figure:
-    points, labels = np.random.default_rng(0).random((30, 2)), np.arange(30) % 10
-    embeddings = [Embedding(method, noise, 98.5, points, labels) for method, noise in made]
-    return draw_embeddings(embeddings, title="Features", class_names=list("0123456789"))
-
-
 def test_features_have_a_row_for_each_method_and_a_column_for_each_noise() -> None:
-    figure = drawn(("CE", "none"), ("CE", "symmetric:0.8"), ("CE+SR", "symmetric:0.8"))
+    points, labels = np.random.default_rng(0).random((30, 2)), np.arange(30) % 10
+    made = (("CE", "none"), ("CE", "symmetric:0.8"), ("CE+SR", "symmetric:0.8"))
+    embeddings = [Embedding(method, noise, 98.5, points, labels) for method, noise in made]
+    figure = draw_embeddings(embeddings, title="Features", class_names=list("0123456789"))
     assert len(figure.axes) == 4
     assert [axes.get_title() for axes in figure.axes] == [
         *("no noise: 98.50%", "symmetric 0.8: 98.50%", "", "symmetric 0.8: 98.50%")
