@@ -86,6 +86,16 @@ def labelproof_to_its_end(
     return subprocess.CompletedProcess(words, code, output.getvalue(), errors.getvalue())
 
 
+def refused_in_one_line(*arguments: str | Path) -> str:
+    """Run the program to its end, which has to be a refusal, and return its line."""
+    ended = labelproof_to_its_end(*arguments)
+    assert ended.returncode == 2, ended.stdout + ended.stderr
+    assert "Finished before" not in ended.stdout
+    assert ended.stderr.startswith("error: ")
+    assert ended.stderr.count("\n") == 1
+    return ended.stderr
+
+
 def train_digits(folder: Path, *arguments: str | Path, epochs: int = 2) -> Result:
     """Train on digits into a folder."""
     return labelproof(

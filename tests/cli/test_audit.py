@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from small_runs import StopAfter
-from trained import labelproof, labelproof_to_its_end, refusal, succeed, things, write_things
+from trained import labelproof, refusal, refused_in_one_line, succeed, things, write_things
 from typer.testing import Result
 
 from labelproof.audit import Audit, open_samples
@@ -176,14 +176,6 @@ def test_a_run_on_a_table_remembers_its_label_and_the_labels_it_was_given(tmp_pa
     assert len(audit.findings) == 58
     assert audit.class_names[audit.findings.given[1]] == "kind 2"
     assert audit.options["labels"] == str(file)
-
-
-def refused_in_one_line(*arguments: str | Path) -> str:
-    ended = labelproof_to_its_end(*arguments)
-    assert ended.returncode == 2, ended.stdout
-    assert ended.stderr.startswith("error: ")
-    assert ended.stderr.count("\n") == 1
-    return ended.stderr
 
 
 @pytest.mark.usefixtures("desk")
