@@ -151,19 +151,14 @@ def test_a_screen_reader_finds_its_way(browser: Browser, photos: Written) -> Non
         assert all(below - above <= 1 for above, below in itertools.pairwise(levels))
         assert page.locator("main").count() == 1
         assert page.locator("#status[role=status]").count() == 1
-        assert page.evaluate(
-            """[...document.querySelectorAll("select, input")].every(
-                control => control.labels.length)"""
-        )
-        assert page.evaluate(
-            """[...document.querySelectorAll("button, a")].every(
-                control => (control.ariaLabel ?? control.textContent).trim())"""
-        )
-        assert page.evaluate("[...document.images].every(image => image.alt)")
-        assert page.evaluate("""[...document.querySelectorAll("th")].every(head => head.scope)""")
-        assert (
-            page.evaluate("document.querySelectorAll('section:not([aria-labelledby])').length") == 0
-        )
+        for every, has in {
+            "select, input": "it.labels.length",
+            "button, a": "(it.ariaLabel ?? it.textContent).trim()",
+            "img": "it.alt",
+            "th": "it.scope",
+            "section": "it.hasAttribute('aria-labelledby')",
+        }.items():
+            assert page.eval_on_selector_all(every, f"all => all.every(it => {has})"), every
         ids = page.eval_on_selector_all("[id]", "all => all.map(element => element.id)")
         assert len(ids) == len(set(ids))
 
@@ -194,7 +189,6 @@ def test_a_hundred_classes_are_clustered_and_named_by_pointer_and_finger(
             assert page.evaluate("document.documentElement.scrollWidth") == 390
             cells = page.locator(".heat-cells").first
             box = cells.bounding_box()
-            assert box is not None
             side = box["width"] / 100
             assert side >= 12, "a finger has to hit it"
             at: Position = {"x": (column + 0.5) * side, "y": (row + 0.5) * side}

@@ -106,7 +106,6 @@ def test_many_classes_get_a_picture_and_the_most_frequent_confusions(tmp_path: P
     assert len(page.alternatives) == 30 + 2
     most = noisy.counts * (1 - np.eye(100, dtype=np.int64))
     first = re.search(r"<td class=\"words\">.*?</td><td>(\d+)</td>", page.text)
-    assert first is not None
     assert int(first[1]) == most.max()
 
 

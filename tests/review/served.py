@@ -66,7 +66,6 @@ class Program:
 
     def address(self, *, within: float = 300) -> str:
         """The address it prints, once it serves."""
-        assert self.process.stdout is not None
         end = time.monotonic() + within
         line = ""
         while time.monotonic() < end and (line := self.process.stdout.readline()):

@@ -33,6 +33,13 @@ def it(browser: Browser, photos: Audit, tmp_path: Path) -> Iterator[Opened]:
         yield review
 
 
+def alike(it: Opened, given: int, suggested: int) -> list[int]:
+    """The suspects of one confusion."""
+    pairs = zip(it.audit.findings.given, it.audit.findings.suggested, strict=True)
+    of_pair = {place for place, pair in enumerate(pairs) if pair == (given, suggested)}
+    return [place for place in it.suspects if place in of_pair]
+
+
 def test_each_decision_has_a_key(it: Opened, photos: Audit) -> None:
     findings, samples = photos.findings, photos.samples
     first, second, third, fourth, fifth, *_ = it.suspects
@@ -159,11 +166,7 @@ def test_filters(it: Opened, photos: Audit) -> None:
     findings, page = photos.findings, it.page
     it.at(it.suspects[0])
     given, suggested = findings.given[it.suspects[4]], findings.suggested[it.suspects[4]]
-    of_pair = [
-        place
-        for place in it.suspects
-        if (findings.given[place], findings.suggested[place]) == (given, suggested)
-    ]
+    of_pair = alike(it, given, suggested)
     page.select_option("#pair", f"{given}>{suggested}")
     it.at(of_pair[0])
     names = it.audit.class_names
@@ -196,19 +199,19 @@ def test_filters(it: Opened, photos: Audit) -> None:
 def test_all_of_a_confusion_are_accepted_at_once_and_taken_back(it: Opened, photos: Audit) -> None:
     findings, first = photos.findings, it.suspects[0]
     pair = (findings.given[first], findings.suggested[first])
-    alike = [n for n in it.suspects if (findings.given[n], findings.suggested[n]) == pair]
-    rest = [n for n in it.suspects if n not in alike]
-    assert len(alike) > 1
+    together = alike(it, *pair)
+    rest = [n for n in it.suspects if n not in together]
+    assert len(together) > 1
     it.at(first)
     it.press("g")
     it.page.get_by_role("button", name="Cancel").click()
     assert it.kept() == {}
     it.page.locator("#accept-all").click()
     words = it.page.locator("#group-words")
-    expect(words).to_contain_text(f"{len(alike)} undecided, given {it.name(pair[0])}")
+    expect(words).to_contain_text(f"{len(together)} undecided, given {it.name(pair[0])}")
     it.page.locator("#group-accept").click()
     it.at(rest[0])
-    expected = {photos.samples[n]: ("accept", it.name(pair[1])) for n in alike}
+    expected = {photos.samples[n]: ("accept", it.name(pair[1])) for n in together}
     assert it.kept() == expected
     it.press("k")
     it.at(rest[1])
@@ -226,9 +229,7 @@ def test_a_picture_is_zoomed_by_keys_and_clicks(it: Opened) -> None:
     picture = it.page.locator("#stage img")
 
     def width() -> float:
-        box = picture.bounding_box()
-        assert box is not None
-        return box["width"]
+        return picture.bounding_box()["width"]
 
     before = width()
     it.press("+", "+", "-")
@@ -358,16 +359,9 @@ def test_a_decision_that_comes_after_a_list_passes_nothing_over(it: Opened, phot
     it.press("k")
     it.page.locator("#order").select_option("plausible")
     it.page.locator("#pair").select_option(index=1)
-    given, suggested = it.page.locator("#pair").input_value().split(">")
-    findings = photos.findings
-    alike = [
-        place
-        for place in order
-        if (findings.given[place], findings.suggested[place]) == (int(given), int(suggested))
-        and place != order[0]
-    ]
+    pair = it.page.locator("#pair").input_value().split(">")
     expect(it.page.locator("#last")).to_contain_text("Kept as")
-    it.at(alike[-1])
+    it.at([place for place in alike(it, *map(int, pair)) if place != order[0]][-1])
     assert list(it.kept()) == [photos.samples[order[0]]]
 
 
@@ -385,26 +379,6 @@ SEEN = """place => new Promise((resolve) => {
 })"""
 
 
-def made_audit(folder: Path) -> Audit:
-    """Of the digits that come with the package: nothing to decode, and pictures all the same."""
-    findings, _ = make_findings(100, 10, wrong=0.8)
-    # The labels are not those of the digits, and must not be taken for changed ones.
-    noise = {"noise": "symmetric:0.8"}
-    audit = make_audit(findings, "0123456789", data="digits", kind="images", method=noise)
-    audit.write(folder)
-    return audit
-
-
-def expected(audit: Audit, place: int, key: str) -> tuple[str, str | None]:
-    findings, names = audit.findings, audit.class_names
-    given, suggested = names[findings.given[place]], names[findings.suggested[place]]
-    if key == "u":
-        return "unsure", None
-    # Classes that are digits have themselves as keys.
-    wanted = {"k": given, "a": suggested}.get(key, key)
-    return {suggested: "accept", given: "keep"}.get(wanted, "another"), wanted
-
-
 def decide_all(page: Page, places: list[int], keys: list[str]) -> None:
     """Press a key for each sample once it is seen; the last one is followed by the end."""
     for place, key in zip(places, keys, strict=True):
@@ -414,7 +388,12 @@ def decide_all(page: Page, places: list[int], keys: list[str]) -> None:
 
 @pytest.mark.slow
 def test_a_kill_loses_nothing_and_doubles_nothing(browser: Browser, tmp_path: Path) -> None:
-    audit = made_audit(tmp_path / "audit")
+    # Of the digits that come with the package: nothing to decode, and pictures all the same.
+    findings, _ = make_findings(100, 10, wrong=0.8)
+    # The labels are not those of the digits, and must not be taken for changed ones.
+    noise = {"noise": "symmetric:0.8"}
+    audit = make_audit(findings, "0123456789", data="digits", kind="images", method=noise)
+    audit.write(tmp_path / "audit")
     *places, after = audit.findings.suspects[: MANY + 1].tolist()
     keys = np.random.default_rng(1).choice(["k", "a", "u", "3", "9"], MANY).tolist()
     half = MANY // 2
@@ -442,4 +421,8 @@ def test_a_kill_loses_nothing_and_doubles_nothing(browser: Browser, tmp_path: Pa
     assert len(history) == len(latest) == MANY
     for one, place, key in zip(history, places, keys, strict=True):
         assert one.sample == audit.samples[place]
-        assert (one.choice, one.label) == expected(audit, place, key)
+        given, suggested = (str(labels[place]) for labels in (findings.given, findings.suggested))
+        # Classes that are digits have themselves as keys.
+        wanted = {"k": given, "a": suggested, "u": None}.get(key, key)
+        choice = {suggested: "accept", given: "keep", None: "unsure"}.get(wanted, "another")
+        assert (one.choice, one.label) == (choice, wanted)
