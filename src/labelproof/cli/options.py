@@ -283,7 +283,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     """Read settings from a TOML file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not a TOML file: {error}") from None
 
 
@@ -300,6 +300,6 @@ def read_assignments(texts: Sequence[str]) -> dict[str, Any]:
             raise ValueError(f"--set: expected NAME=VALUE, got {text!r}")
         try:
             values[name] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             values[name] = value
     return values
