@@ -79,9 +79,9 @@ def test_records_are_read_from_runs_and_from_folders_of_records(tmp_path: Path) 
     assert len(read_records(tmp_path)) == 3
     assert len(read_records(tmp_path / "runs" / "0", tmp_path / "runs")) == 2
     assert find_unfinished(tmp_path) == [tmp_path / "runs" / "begun"]
-    write_text(tmp_path / "truth.json", "[1, 2]")
-    with pytest.warns(DataWarning, match=r"truth\.json.*left out"):
-        assert len(read_records(tmp_path)) == 3
+    for number, text in enumerate(("[1, 2]", "3", "{}", '{"a": 1}', "oops")):
+        write_text(tmp_path / f"{number}.json", text)
+    assert len(read_records(tmp_path)) == 3
     write_text(tmp_path / "runs" / "0" / "record.json", "[1, 2]")
     with pytest.raises(ValueError, match=r"0/record\.json"):
         read_records(tmp_path / "runs")

@@ -13,6 +13,7 @@ from typing import Any
 from labelproof.data.notices import count, few, notice
 from labelproof.experiments.records import find_record_files, read_record_file
 from labelproof.models.blend import BLEND
+from labelproof.training.files import read_json
 from labelproof.training.provenance import FINGERPRINT
 from labelproof.training.record import RECORD, RunRecord
 
@@ -55,17 +56,14 @@ class Compared:
 
 
 def read_records(*folders: str | os.PathLike[str]) -> list[RunRecord]:
-    """The records of finished runs in some folders, at any depth.
+    """The records of finished runs in some folders, at any depth; other JSON files are ignored.
 
     Args:
         *folders: Runs, or folders of runs or records.
 
     Raises:
         FileNotFoundError: There is no such folder.
-        ValueError: The record of a run is damaged.
-
-    Warns:
-        DataWarning: Another JSON file is no record; it is left out.
+        ValueError: A record is damaged.
 
     Example:
         >>> read_records(getfixture("tmp_path"))
@@ -75,15 +73,17 @@ def read_records(*folders: str | os.PathLike[str]) -> list[RunRecord]:
         if not Path(folder).is_dir():
             raise FileNotFoundError(f"{folder}: there is no such folder")
     files = {file.resolve(): file for folder in folders for file in find_record_files(Path(folder))}
-    records = []
-    for file in files.values():
-        try:
-            records.append(read_record_file(file))
-        except ValueError as error:
-            if file.name == RECORD:
-                raise
-            notice(f"{error}; left out")  # any JSON file may lie beside runs
-    return records
+    return [
+        read_record_file(file) for file in files.values() if file.name == RECORD or _is_record(file)
+    ]
+
+
+def _is_record(file: Path) -> bool:
+    """Whether a JSON file, of which others may lie beside runs, is meant to be a record."""
+    try:
+        return "configuration" in read_json(file)
+    except (ValueError, TypeError):
+        return False
 
 
 def find_unfinished(*folders: str | os.PathLike[str]) -> list[Path]:
