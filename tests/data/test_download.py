@@ -61,8 +61,8 @@ def test_a_connection_that_is_cut_and_a_busy_server_are_tried_again(
 
 PATH = f"/pub/{FIRST}"
 FAULTS: dict[str, tuple[Callable[[FileServer], object], str]] = {
-    "gone": (lambda server: server.files.clear(), "404 Client Error"),
-    "busy": (lambda server: server.statuses.extend([503] * 9), "503 Server Error"),
+    "gone": (lambda server: server.files.clear(), "the server answered 404"),
+    "busy": (lambda server: server.statuses.extend([503] * 9), "the server answered 503"),
     "another file": (lambda server: server.files.update({PATH: b"<html>"}), "SHA-256"),
     "larger": (lambda server: server.files.update({PATH: bytes(1 << 20)}), "got a larger one"),
     "slow": (lambda server: setattr(server, "pause", 30.0), "timed out"),

@@ -99,7 +99,7 @@ def _fetch(
             store = pooch.create(folder, base, registry=registry, retry_if_failed=2)
             store.fetch(file.name, downloader=downloader)
         except (DownloadError, requests.RequestException) as error:
-            problems.append(f"{base}{file.name}: {error}")
+            problems.append(f"{base}{file.name}: {_reason(error)}")
         except ValueError:
             problems.append(f"{base}{file.name}: its SHA-256 is not {file.sha256}; removed")
         else:
@@ -141,3 +141,14 @@ class _ProgressBar:
         self.done = 0
 
     def close(self) -> None: ...
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, DownloadError):
+        return str(error)
+    if (response := getattr(error, "response", None)) is not None:
+        return f"the server answered {response.status_code}"
+    inner: BaseException = error
+    while further := inner.__cause__ or inner.__context__:
+        inner = further
+    return f"the connection failed ({getattr(inner, 'strerror', None) or inner})"
