@@ -179,7 +179,7 @@ def _under(store: RecordStore, noise: str, dataset: str, method: str) -> str:
 def _changed(
     table: str, dataset: str, method: str, column: str, settings: Sequence[str]
 ) -> PlannedRun:
-    """A cell's run with settings in the place of its own, each as `NAME=VALUE`."""
+    """A cell's run with settings in place of its own, each as `NAME=VALUE`."""
     (run,) = plan(table, dataset, methods=[method], columns=[column])
     own = run.configuration.as_values()
     changes = {

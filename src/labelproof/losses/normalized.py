@@ -108,7 +108,7 @@ class NormalizedNegativeCrossEntropy(_NormalizedNegative):
 
 
 class NormalizedNegativeFocal(_NormalizedNegative):
-    r"""Normalised negative focal loss: focal loss in the place of cross entropy.
+    r"""Normalised negative focal loss: focal loss in place of cross entropy.
 
     It is $1 - (A - L(u_y)) / \sum_i (A - L(u_i))$ with $L(u) = -(1 - u)^\gamma \log u$ and
     $A = L(10^{-7})$. ANL-FL is `5*nfl+5*negfl`.
