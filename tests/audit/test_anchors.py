@@ -146,7 +146,7 @@ def test_the_share_of_doubts_is_told_by_mistakes_that_are_the_second_choice() ->
 
 def test_a_network_that_has_seen_the_labels_is_not_asked_for_its_doubts() -> None:
     made = make(1000, symmetric(5, 0.3))
-    found = audit_logits(made.logits, made.given, seen=True)
+    found = audit_logits(made.logits, made.given, unseen=np.zeros(1000, np.bool_))
     assert found.shared_doubts == 0
     differing = made.logits.argmax(axis=1) != made.given
     assert found.noise_rate.value == pytest.approx(differing.mean(), abs=0.02)

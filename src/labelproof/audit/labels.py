@@ -64,6 +64,8 @@ _PER_ENTRY = 5
 _SURE = 0.999
 """Mean confidence of a network that has seen the labels: its temperature cannot be estimated from
 labels that it was trained on."""
+_ENOUGH = 30
+"""Fewest held-out samples of a run that say something about all samples."""
 _BY_CHANCE = 1.0
 """As `by_chance` of `correct_by_anchors`, for the upper end of the noise rate's interval."""
 
@@ -227,15 +229,20 @@ def settle_copies(findings: Findings, copies: NDArray[np.int64]) -> Findings:
 
 
 def audit_logits(
-    logits: LogProbabilities | ArrayLike, given: ArrayLike, *, seen: bool = False, seed: int = 0
+    logits: LogProbabilities | ArrayLike,
+    given: ArrayLike,
+    *,
+    unseen: NDArray[np.bool_] | None = None,
+    seed: int = 0,
 ) -> Findings:
     """As `audit_labels`, from a network's outputs before the softmax.
 
     Args:
         logits: `(N, C)`; a mapped file is read part by part. Minus infinity rules a class out.
         given: The given labels, `(N)`.
-        seen: Whether the network was trained on these labels. Its confidence then says nothing,
-            and its predictions count as nearly certain.
+        unseen: Which samples a network has held out that was trained on the others, `(N)`. By
+            default it was trained on none. Its confidence is judged by these samples, as it says
+            nothing about the others; with fewer than 30, predictions count as nearly certain.
         seed: Random seed; the noise is estimated from 30,000 samples if there are more.
     """
     table, codes = admit_logits(logits, given)
@@ -243,7 +250,8 @@ def audit_logits(
     chosen = np.sort(generator.choice(size, min(size, _FITTED), replace=False))
     pieces = [read_part(table, rows) for rows in np.array_split(chosen, _PIECES)]
     samples = Groups(np.concatenate(pieces), codes[chosen])
-    start = warmest(samples.logits, _SURE) if seen else search_temperature(samples).temperature
+    seen = unseen is not None
+    start = _temperature(samples, None if unseen is None else unseen[chosen])
     few = samples.some(max(int(_PRODUCTS / samples.classes**2), 5_000))
     squares = fit_least_squares(few, start, fixed=seen)
     temperature, prior = start, squares.prior
@@ -287,6 +295,16 @@ def audit_logits(
         likeliest=suspicion.likeliest,
         probability=suspicion.probability,
     )
+
+
+def _temperature(samples: Groups, unseen: NDArray[np.bool_] | None) -> float:
+    """The temperature by the labels that the network was not trained on, if there are enough."""
+    if unseen is None:
+        return search_temperature(samples).temperature
+    held = unseen[samples.order]
+    if held.sum() < _ENOUGH:
+        return warmest(samples.logits, _SURE)
+    return search_temperature(Groups(samples.logits[held], samples.given[held])).temperature
 
 
 def _hidden(samples: Groups, model: NoiseModel) -> float:
@@ -335,10 +353,6 @@ def _intervals(
     return np.minimum(low, transition), np.maximum(high, transition)
 
 
-_ENOUGH = 30
-"""Fewest held-out samples of a run that say something about all samples."""
-
-
 def conclude(
     dataset: Dataset,
     predictions: Predictions,
@@ -352,12 +366,10 @@ def conclude(
     `data` is where it was read from, `method` how the predictions were made, and `options` what is
     needed to read it again; see `Audit`.
     """
-    seen = method.get("predictions") == "run"
-    findings = audit_logits(predictions.logits, predictions.given, seen=seen)
-    if seen:
-        findings = _with_unseen(findings, predictions)
+    seen = predictions.unseen is not None
+    findings = audit_logits(predictions.logits, predictions.given, unseen=predictions.unseen)
     return _describe(
-        findings,
+        _with_unseen(findings, predictions),
         None if seen else predictions.logits,
         dataset,
         data,
