@@ -69,19 +69,25 @@ def read_part(
     source = table.probabilities if isinstance(table, LogProbabilities) else table
     chosen = source[rows]
     part = np.empty(chosen.shape, np.float32) if out is None else out
-    with np.errstate(over="ignore"):  # below the range of float32, a logit becomes -inf
-        np.copyto(part, chosen, casting="unsafe")
-    # Pages of a mapped file count as memory of the process until they are released.
-    pages = source.base if isinstance(source, np.memmap) and source.mode == "r" else None
-    if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        pages.madvise(mmap.MADV_DONTNEED)
     if source is not table:
-        torch.from_numpy(part).clamp_(min=_SMALLEST).log_()
+        np.maximum(chosen, _SMALLEST, out=part, dtype=np.float32, casting="unsafe")
+        torch.from_numpy(part).log_()
+    else:
+        with np.errstate(over="ignore"):  # below the range of float32, a logit becomes -inf
+            np.copyto(part, chosen, casting="unsafe")
+    _release(source)
     return part
 
 
+def _release(source: NDArray[np.floating]) -> None:
+    """Pages of a mapped file count as memory of the process until they are released."""
+    pages = source.base if isinstance(source, np.memmap) and source.mode == "r" else None
+    if isinstance(pages, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        pages.madvise(mmap.MADV_DONTNEED)
+
+
 def read_parts(table: Table, numbers: int) -> Iterator[tuple[slice, NDArray[np.float32]]]:
-    """All rows, in parts of about so many numbers; each part overwrites the one before."""
+    """Copies of all rows, in parts of about so many numbers; each overwrites the one before."""
     samples, classes = table.shape
     step = max(numbers // classes, 1)
     # Fresh memory for each part would take as long as the copy itself.
@@ -89,6 +95,18 @@ def read_parts(table: Table, numbers: int) -> Iterator[tuple[slice, NDArray[np.f
     for start in range(0, samples, step):
         rows = slice(start, min(start + step, samples))
         yield rows, read_part(table, rows, part[: rows.stop - start])
+
+
+def _look_at_parts(table: NDArray[Any]) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+    """As `read_parts`, without a copy where none is needed: for what does not change them."""
+    if table.dtype != np.float32:
+        yield from read_parts(table, CACHED)
+        return
+    step = max(CACHED // table.shape[1], 1)
+    for start in range(0, len(table), step):
+        rows = slice(start, min(start + step, len(table)))
+        yield rows, table[rows]
+        _release(table)
 
 
 @dataclass(frozen=True)
@@ -160,26 +178,42 @@ def match_predictions(
     source = _named_or_array(probabilities)
     table, given, names = _match_columns(source, labels, class_names, "probabilities")
     _check_probabilities(table)
-    samples, place, ids = name_samples(labels, data), readable(str(data)), list[str]()
+    rows, ids = _match_samples(source, labels, data, id, len(table))
+    table = table if rows is None else table[rows]
+    return MatchedPredictions(table, _check_labels(given, table, "probabilities"), names, ids)
+
+
+def _match_samples(
+    source: Any,
+    labels: Dataset | ArrayLike,
+    data: str | os.PathLike[str],
+    id: str | None,
+    rows: int,
+) -> tuple[NDArray[np.int64] | None, list[str]]:
+    """The row of each sample, or `None` if they are in the same order; and the samples' ids."""
+    ids, place, named = list[str](), readable(str(data)), isinstance(source, pd.DataFrame)
+    if id is None and not named and table_of(labels, data) is None:
+        return None, ids  # a million names take as long to write as the predictions to check
+    samples = name_samples(labels, data)
     cells: pd.Series | None = None
     if id is not None:
-        if not isinstance(source, pd.DataFrame):
+        if not named:
             raise ValueError(f"id: expected a table of predictions with a column {id!r}")
         id = find_column(source.columns, id, place="the predictions", argument="id")
         cells = source[id]
         with suppress(ValueError):  # without such a column, ids are the names of samples
             ids = sample_ids(labels, data, id)[samples].tolist()
-    elif isinstance(source, pd.DataFrame):
+    elif named:
         cells = _find_names(source, samples, data)
     if cells is not None:
         known = ids or samples
-        table = table[_match_rows(_as_samples(cells, known, data), known, place, str(cells.name))]
-    elif len(table) != len(samples) and table_of(labels, data) is not None:
+        return _match_rows(_as_samples(cells, known, data), known, place, str(cells.name)), ids
+    if rows != len(samples) and table_of(labels, data) is not None:
         # By the rows of the data, of which some were left out.
-        rows = _table_rows(labels, data)
-        if len(rows) == len(table):
-            table = table[rows.groupby(level=0).first()[samples].to_numpy(np.int64)]
-    return MatchedPredictions(table, _check_labels(given, table, "probabilities"), names, ids)
+        numbers = _table_rows(labels, data)
+        if len(numbers) == rows:
+            return numbers.groupby(level=0).first()[samples].to_numpy(np.int64), ids
+    return None, ids
 
 
 def _find_names(
@@ -396,7 +430,7 @@ def _admit_array(table: ArrayLike, what: str) -> NDArray[Any]:
 
 def _check_probabilities(table: NDArray[Any]) -> None:
     decided, ones = True, np.ones(table.shape[1], np.float32)
-    for rows, chunk in read_parts(table, CACHED):
+    for rows, chunk in _look_at_parts(table):
         with np.errstate(over="ignore"):  # an infinite sum is refused below
             sums = chunk @ ones
         wrong = ~(np.abs(sums - 1) <= _SUM_TOLERANCE)  # NaN is not less
@@ -427,7 +461,7 @@ def admit_logits(
         return logits, _check_labels(admit_labels(given), logits, "logits")
     _refuse_other_index(logits, given, "logits")
     table, labels, _ = _match_columns(_named_or_array(logits), given, None, "logits")
-    for rows, chunk in read_parts(table, CACHED):
+    for rows, chunk in _look_at_parts(table):
         # The maximum of a row with NaN is NaN.
         wrong = rows.start + np.flatnonzero(~np.isfinite(chunk.max(axis=1)))
         if len(wrong):
