@@ -17,6 +17,7 @@ import argparse
 import json
 import warnings
 from collections.abc import Sequence
+from dataclasses import astuple
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         RESULTS.write_text(json.dumps(measure(options.cache), indent=0) + "\n", encoding="utf-8")
     content = json.loads(RESULTS.read_text(encoding="utf-8"))
     RESULTS.with_suffix(".md").write_text(table(content), encoding="utf-8")
+    RESULTS.with_name("audit-rate.md").write_text(rate_table(content), encoding="utf-8")
 
 
 def predict(tables: Path | None, cache: Path, rows: int, seed: int = 1) -> None:
@@ -125,6 +127,7 @@ def measure(cache: Path) -> list[dict[str, Any]]:
         scores = {"audit": findings.score, **cleanlab_scores(told, given)}
         entry |= {"table": name, "noise": noise, "model": model}
         entry |= {"agreement": round(findings.agreement.value, 4), "wrong": float(wrong.mean())}
+        entry |= {"rate": [round(end, 4) for end in astuple(findings.noise_rate)]}
         for score, values in scores.items():
             entry[score] = round(float(average_precision_score(wrong, values)), 4)
         found.append(entry)
@@ -165,6 +168,27 @@ def table(content: list[dict[str, Any]]) -> str:
             f"| {noise} | {model} | {len(rows)} | {rows['audit'].mean():.3f} "
             f"| {rows[best].mean():.3f} ({best}) | {behind.min():+.3f} "
             f"| {(behind < -0.02).sum()} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def rate_table(content: list[dict[str, Any]]) -> str:
+    """How often the interval of the rate holds the truth, by how good the model is."""
+    frame: Any = pd.DataFrame(content)
+    frame[["value", "low", "high"]] = frame["rate"].tolist()
+    predicted = frame["agreement"] / (1 - frame["wrong"])
+    lines = [
+        "| predicted labels, as a share of the right ones | runs | wrong | estimated "
+        "| interval holds | its width |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for low, high in ((0.85, np.inf), (0.7, 0.85), (0, 0.7)):
+        rows = frame[(predicted >= low) & (predicted < high)]
+        held = (rows["low"] <= rows["wrong"]) & (rows["wrong"] <= rows["high"])
+        name = f"{low:.0%} or more" if high == np.inf else f"{low:.0%} to {high:.0%}"
+        lines.append(
+            f"| {name} | {len(rows)} | {rows['wrong'].mean():.1%} | {rows['value'].mean():.1%} "
+            f"| {held.mean():.0%} | {(rows['high'] - rows['low']).mean():.1%} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -5,7 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from audit.noisy_logits import make, pair, softmax, symmetric, temperature_of
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
+from sklearn.model_selection import cross_val_predict
 
 from labelproof.audit import audit_labels, audit_logits, labels, read_probabilities
 from labelproof.audit.findings import Findings
@@ -35,6 +38,22 @@ def test_the_interval_of_the_rate_holds_and_shrinks_with_samples() -> None:
         widths.append(np.mean([rate.high - rate.low for rate in rates]))
     # Four times as many halve them.
     assert widths[0] / widths[1] == pytest.approx(4, rel=0.4)
+
+
+def test_the_interval_of_the_rate_of_a_weak_model_reaches_what_it_says_itself() -> None:
+    pixels, true = load_digits(return_X_y=True)
+    for seed in range(3):
+        generator = np.random.default_rng(seed)
+        few = pixels[:, generator.choice(64, 8, replace=False)] / 16
+        wrong = generator.random(len(true)) < 0.1
+        given = np.where(wrong, (true + generator.integers(1, 10, len(true))) % 10, true)
+        model = LogisticRegression(max_iter=200)
+        told = cross_val_predict(model, few, given, cv=5, method="predict_proba")
+        with pytest.warns(DataWarning, match="predicted"):
+            found = audit_labels(told, given)
+        rate = found.noise_rate
+        assert rate.low <= wrong.mean() <= rate.high
+        assert rate.high < 0.7
 
 
 def test_intervals_of_rare_mistakes_and_small_classes_hold() -> None:

@@ -267,7 +267,6 @@ def audit_logits(
         score = suspect(samples.logits, samples.given, plain).score
         shared, trust = share_of_doubts(samples, score), trust_in_model(samples)
         hidden = _hidden(samples, plain)
-    del samples, few
     suspicion = suspect(table, codes, model, shared=shared)
     if not seen:
         suspicion = reorder(suspicion, trust)
@@ -275,7 +274,7 @@ def audit_logits(
     joint = (1 - shared) * model.joint + shared * suspicion.confusion / size
     transition = as_transition(joint, size, prior)
     low, high = _intervals(squares, transition, as_transition(plain.joint, size, prior))
-    return Findings(
+    findings = Findings(
         given=codes,
         suggested=np.where(suspicion.score > DOUBTFUL, suspicion.other, codes),
         score=suspicion.score,
@@ -295,6 +294,12 @@ def audit_logits(
         likeliest=suspicion.likeliest,
         probability=suspicion.probability,
     )
+    if seen or findings.trusted:
+        return findings
+    # A weak model mistakes its errors for wrong labels, or its predictions mean what they say.
+    rate = findings.noise_rate
+    lowest = min(rate.low, max(rate_at(samples, 1.0), 0.0))
+    return replace(findings, noise_rate=replace(rate, low=lowest))
 
 
 def _temperature(samples: Groups, unseen: NDArray[np.bool_] | None) -> float:
