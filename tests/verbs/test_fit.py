@@ -51,9 +51,13 @@ def test_images_are_learned_from_arrays_and_datasets() -> None:
     run = labelproof.fit((images, labels), **TINY)
     assert run.description.class_names == tuple("0123456789")
     assert run.predict(images).shape == (200, 12)
-    audit = run.audit()
+    with pytest.warns(DataWarning, match="agrees with only"):  # a single epoch
+        audit = run.audit()
     assert audit._repr_html_().count("<img") == min(len(audit.suspects), 10)
     assert labelproof.fit(digits, audit=False, **TINY).evaluate().n == 450
+    with pytest.raises(ValueError, match="no test split"):  # not what it was trained on
+        run.evaluate()
+    assert run.evaluate(split="train").learned_from_n == 200
     with pytest.raises(ValueError, match="labels: expected"):
         labelproof.fit((images, labels[:9]), **TINY)
 

@@ -60,10 +60,9 @@ class Evaluation:
 
     def __repr__(self) -> str:
         low, high = self.interval
-        return (
-            f"Evaluation({self.accuracy:.2f}% ({low:.2f} to {high:.2f}) of {self.n:,} {self.what} "
-            f"of {self.place})"
-        )
+        share = f"{self.accuracy:.2f}% ({low:.2f} to {high:.2f}) of {self.n:,} {self.what}"
+        seen = f", trained on {self.learned_from_n:,} of them" if self.learned_from_n else ""
+        return f"Evaluation({share} of {self.place}{seen})"
 
     @property
     def n(self) -> int:
@@ -141,11 +140,17 @@ def read_like(
 
 
 class TrainingData:
-    """The training data of a run, by the notes in its folder."""
+    """The training data of a run: `given` in memory, or by the notes in its folder."""
 
-    def __init__(self, run: TrainedNetwork, root: str | os.PathLike[str] | None = None):
+    def __init__(
+        self,
+        run: TrainedNetwork,
+        root: str | os.PathLike[str] | None = None,
+        given: LabelledData | None = None,
+    ):
         self.run = run
         self.root = root
+        self.given = given
         self.attempts = read_attempts(run.folder)
 
     @property
@@ -174,8 +179,9 @@ class TrainingData:
             f"{looked}); run this from the folder where it is now, or name it with --{kind} PATH"
         )
 
-    def request(self, data: LabelledData | None = None, **options: Any) -> Request:
-        """The run's data, or `data` in memory, to be read as the run read them."""
+    def request(self, **options: Any) -> Request:
+        """The run's data, to be read as the run read them."""
+        data = self.given
         how = {name: self.asked.get(name) for name in READING}
         how |= {"label": self.run.description.label, "labels": None, "data_root": self.root}
         if data is None:

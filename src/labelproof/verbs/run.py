@@ -21,9 +21,10 @@ from labelproof.audit.predictions import predict_trained
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.labels_file import relabel
-from labelproof.data.notices import count, readable
+from labelproof.data.notices import count, notice, readable
 from labelproof.data.table import is_table
 from labelproof.ranges import choose
+from labelproof.report.audit_words import remark
 from labelproof.tabular.run import name_blend, read_held_out
 from labelproof.training.export import EXPORTS, export_run
 from labelproof.training.run_folder import METRICS
@@ -102,9 +103,10 @@ class Run(TrainedNetwork):
             on_error: `"skip"` leaves out images that cannot be read and rows without a label.
             data_root: See `fit`.
         """
-        trained_on, description = TrainingData(self, data_root), self.description
-        data = self.given if data is None else data
+        trained_on = TrainingData(self, data_root, self.given)
+        description = self.description
         own = data is None
+        data = self.given if data is None else data
         if data is None:
             data = trained_on.find()
             # The run's own data are read as the run read them.
@@ -184,16 +186,22 @@ class Run(TrainedNetwork):
             human_labels: The file of human labels, for a run with noise such as `human:worse`.
             data_root: See `fit`.
             progress: As for `labelproof.fit`.
+
+        Warns:
+            DataWarning: Too little was learned for the figures to be trusted.
         """
-        trained_on = TrainingData(self, data_root)
+        trained_on = TrainingData(self, data_root, self.given)
         options = {"human_labels": human_labels, "on_error": "skip", "progress": progress}
-        request = trained_on.request(self.given, **options)
+        request = trained_on.request(**options)
         if self.given is None and trained_on.is_same(request.dataset) is False:
             raise ValueError(
                 f"{readable(request.called)}: not what {self.folder} was trained on, or changed "
                 f"since; to audit it as it is now: 'labelproof audit {shlex.quote(request.called)}'"
             )
-        return audit_run(self, request)
+        found = audit_run(self, request)
+        if caution := remark("caution", found):
+            notice(caution)
+        return found
 
     @property
     def _facts(self) -> dict[str, str]:
