@@ -160,7 +160,7 @@ def test_a_run_is_asked_about_what_it_was_trained_on(run: Path) -> None:
     wrong = np.flatnonzero(audit.findings.given != true)
     assert len(wrong) == pytest.approx(0.2 * len(true), rel=0.2)
     assert np.isin(audit.findings.suspects, wrong).mean() > 0.8
-    assert "of the labels are predicted by the run's network" in result.stdout
+    assert "The run's network agrees with" in result.stdout
     succeed("evaluate", run, "--format", "json")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from array_audits import Written, cards, made_audit, suspects_of, with_scores
-from audits import make_findings, make_photos
+from audits import agreeing, make_findings, make_photos
 from browser import LEFTS, chromium, open_page  # noqa: F401
 from PIL import Image
 
@@ -218,6 +218,11 @@ def test_one_suspect_and_none(browser: Browser, tmp_path: Path) -> None:
         write_audit_page(path, *made_audit(50, tuple("abc"), findings=alike))
         page.goto(path.as_uri())
         assert [suggested for _, suggested, _ in cards(page)] == ["no other label stands out"] * 2
+        assert page.locator("#gallery .card .score").all_inner_texts() == ["60.0%"] * 2
+        # A model that has learned too little gives no probabilities.
+        write_audit_page(path, *made_audit(50, tuple("abc"), findings=agreeing(alike, 0.4)))
+        page.goto(path.as_uri())
+        assert page.locator("#gallery .card .score").all_inner_texts() == ["score 0.60"] * 2
 
 
 def test_rows_are_shown_by_their_cells(browser: Browser, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_where_little_was_learned_no_suspect_is_said_to_be_wrong() -> None:
         low = replace(audit, findings=agreeing(audit.findings, agreed))
         said, warned = finding(low.findings), remark("caution", low)
         assert ("more likely wrong than right" in said) == (not warned) == (agreed >= 0.7)
-        assert not warned or f"Only {agreed:.0%} of the labels" in warned
+        assert not warned or f"agrees with only {agreed:.0%} of the labels" in warned
 
 
 @pytest.mark.parametrize("predictions", ["cross-validation", "given"])

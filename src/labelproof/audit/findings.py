@@ -70,7 +70,7 @@ class Findings:
     def __repr__(self) -> str:
         return (
             f"Findings({len(self):,} labels, {len(self.suspects):,} suspects, "
-            f"wrong: {self.noise_rate.as_percent()}, {self.agreement.value:.0%} predicted)"
+            f"wrong: {self.noise_rate.as_percent()}, agreement {self.agreement.value:.0%})"
         )
 
     @property

@@ -202,7 +202,8 @@ class Audit:
             urls = [samples.picture_url(place, side=64) for place in places.tolist()]
             first.insert(0, "image", [f'<img height="64" src="{url}">' for url in urls])
         return (
-            f"<p>{html.escape(self.name)}: {flagged}; wrong: {self.noise_rate.as_percent()}</p>"
+            f"<p>{html.escape(self.name)}: {flagged}; wrong: {self.noise_rate.as_percent()}; "
+            f"agreement {self.agreement.value:.0%}</p>"
             f"{first.to_html(index=False, escape=False)}"
         )
 

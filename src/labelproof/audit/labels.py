@@ -87,7 +87,7 @@ def audit_labels(probabilities: PredictionSource, given: ArrayLike, *, seed: int
         seed: Random seed; the noise is estimated from 30,000 samples if there are more.
 
     Warns:
-        DataWarning: So few labels are predicted that the findings are unreliable.
+        DataWarning: The predictions agree with so few labels that the findings are unreliable.
 
     Example:
         >>> generator = np.random.default_rng(0)
@@ -102,9 +102,9 @@ def audit_labels(probabilities: PredictionSource, given: ArrayLike, *, seed: int
     findings = audit_logits(LogProbabilities(matched.probabilities), matched.labels, seed=seed)
     if len(findings) >= FEWEST and not findings.trusted:
         notice(
-            f"only {findings.agreement.value:.0%} of the labels are predicted by the probabilities"
-            ": are columns or rows in another order? If not, very many labels are wrong, or the "
-            "model has learned too little to be trusted"
+            f"the probabilities agree with only {findings.agreement.value:.0%} of the labels: are "
+            "columns or rows in another order? If not, very many labels are wrong, or the model "
+            "has learned too little to be trusted"
         )
     return findings
 

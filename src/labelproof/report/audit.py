@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -263,6 +264,14 @@ def _row(samples: Samples, place: int) -> Look:
 
 
 def _shortened(text: str) -> str:
+    """Text that fits on a card.
+
+    >>> _shortened("-2.986761210792829"), _shortened("20241231.5"), _shortened("0012345678")
+    ('-2.98676', '20241231.5', '0012345678')
+    """
+    with suppress(ValueError):
+        if "." in text and len(text) > 9 and abs(number := float(text)) < 1e5:
+            text = f"{number:.6g}"
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
 
 
@@ -285,6 +294,7 @@ def _gallery(audit: Audit, samples: Samples, listed: Listed) -> dict[str, object
         "probability": [
             [round(p, 3) for p in row] for row in findings.probability[places].tolist()
         ],
+        "trusted": findings.trusted,
         "columns": columns,
         "typical": [samples.typical.values(label)[: len(columns)] for label in classes],
     }

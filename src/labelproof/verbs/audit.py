@@ -20,11 +20,13 @@ from labelproof.audit.predictions import Predictions, PredictionSource, read_lab
 from labelproof.audit.samples import Samples
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import OnError
+from labelproof.data.notices import notice
 from labelproof.fitting.attempts import Attempts, read_attempts, resume_attempts
 from labelproof.fitting.recipe import choose_recipe, look_at
 from labelproof.models.blend import BLEND
 from labelproof.models.text import is_factory
 from labelproof.report.audit import write_audit_page
+from labelproof.report.audit_words import remark
 from labelproof.tabular.run import blend_configuration, blend_rows, fit_blend, name_blend
 from labelproof.training import Configuration, StopRequest
 from labelproof.training.files import remove_folder
@@ -133,6 +135,9 @@ def audit(
         data_root: See `fit`.
         progress: See `fit`.
         settings: Any other setting of [`Configuration`][labelproof.training.Configuration].
+
+    Warns:
+        DataWarning: Too little was learned for the figures to be trusted.
 
     Example:
         >>> import labelproof, numpy as np
@@ -278,6 +283,8 @@ class AuditPlan:
             if self.kept:
                 write_page(self.folder, found, self.reporter)
                 self.reporter.say(describe_audit(found, self.folder))
+            elif caution := remark("caution", found):
+                notice(caution)  # nothing else says it
         rehearsed = self.find is None and self.configuration.noise != "none"
         if rehearsed and self.request.dataset.clean:
             self.reporter.say(describe_rehearsal(found, self.request.dataset.train.labels))

@@ -116,7 +116,7 @@ function enlarge(position) {
     ...fact("labelled", givenName(sample)),
     ...fact("suggested", suggestionWords(sample)),
     ...(data.votes[sample] ? fact("votes", data.votes[sample]) : []),
-    ...fact("label is wrong", `${percent(data.score[sample])} probable`),
+    ...fact("label is wrong", data.trusted ? `${percent(data.score[sample])} probable` : scoreWords(sample)),
     ...fact("likeliest", likelyOf(sample)),
     ...fact("place", `${number(position + 1)} of ${number(shown.length)}`),
   );

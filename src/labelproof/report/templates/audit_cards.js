@@ -52,7 +52,7 @@ function cellsOf([values, unusual], room) {
     );
   }
   const rest = values.length - room;
-  if (rest > 0) cells.append(make("span", { className: "column" }, `and ${rest} more`));
+  if (rest > 0) cells.append(make("span", { className: "column rest" }, `and ${rest} more`));
   return cells;
 }
 
@@ -94,7 +94,7 @@ function scoreOf(sample) {
     "span",
     { className: "score" },
     make("span", { className: "track", ariaHidden: "true" }, bar),
-    make("span", { title: "the probability that the label is wrong" }, percent(data.score[sample])),
+    make("span", { title: SCORE }, scoreWords(sample)),
   );
 }
 

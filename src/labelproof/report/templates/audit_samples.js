@@ -21,6 +21,11 @@ const isSuspect = (sample) => sample < data.suspects;
 const hasSuggestion = (sample) => data.suggested[sample] !== data.given[sample];
 const givenName = (sample) => classNames[data.given[sample]];
 const suggestedName = (sample) => classNames[data.suggested[sample]];
+const SCORE = data.trusted
+  ? "the probability that the label is wrong"
+  : "no probability: too little was learned";
+const scoreWords = (sample) =>
+  data.trusted ? percent(data.score[sample]) : `score ${data.score[sample].toFixed(2)}`;
 // Nothing is certain: what rounds to 100% is shown as more than 99.9%.
 const percent = (score) => (score > 0.999 ? "> 99.9%" : `${(100 * score).toFixed(1)}%`);
 
