@@ -45,7 +45,7 @@ class Opened:
 
     def kept(self) -> dict[str, tuple[str, str | None]]:
         latest = self.review.decisions.latest()
-        return {one.sample: (one.choice, one.label) for one in latest.values()}
+        return {sample: decision for (sample, _), decision in latest.items()}
 
     def name(self, label: np.int64 | int) -> str:
         return self.audit.class_names[label]

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -30,6 +31,12 @@ class Served:
     address: str
     port: int
     decisions: Decisions
+
+
+def history(path: Path) -> list[tuple[str, str, str | None, bool]]:
+    """What is on disk: each sample, choice and class, and whether it was taken back."""
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        return [*other.execute("SELECT sample, choice, label, undone IS NOT NULL FROM decisions")]
 
 
 @contextlib.contextmanager

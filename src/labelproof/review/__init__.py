@@ -7,10 +7,10 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from labelproof.review.decisions import CHOICES, Decision, Decisions, Review, export_csv
+from labelproof.review.decisions import CHOICES, Decisions, Review, export_csv
 from labelproof.review.serving import serve
 
-__all__ = ["CHOICES", "Decision", "Decisions", "Review", "export_csv", "serve"]
+__all__ = ["CHOICES", "Decisions", "Review", "export_csv", "serve"]
 
 
 class _Verb(ModuleType):

@@ -29,7 +29,7 @@ from labelproof.audit.folder import Audit
 from labelproof.audit.samples import Samples
 from labelproof.data.images import UnreadableImageError
 from labelproof.data.notices import readable
-from labelproof.ranges import whole, within
+from labelproof.ranges import whole
 from labelproof.report.audit_words import export_name, remark
 from labelproof.report.page import keep_direction, templates
 from labelproof.review.decisions import Decisions, Review, export_csv
@@ -55,13 +55,10 @@ def make_application(audit: Audit, samples: Samples, decisions: Decisions, token
     pages = _Pages(audit, samples, decisions)
     routes = [
         Route("/", pages.page),
-        *(Route(f"/{answer.__name__}", _getting(answer)) for answer in pages.answers),
+        *(Route(f"/{each.__name__}", _getting(each)) for each in pages.answers),
         Route("/sample/{place:int}", _getting(pages.sample)),
         Route("/picture/{place:int}", pages.picture),
-        *(
-            Route(f"/{answer.__name__}", _posting(answer), methods=["POST"])
-            for answer in pages.changes
-        ),
+        *(Route(f"/{each.__name__}", _posting(each), methods=["POST"]) for each in pages.changes),
         Route("/reviewed.csv", pages.export),
         Mount("/", StaticFiles(packages=[("labelproof.review", "static")])),
     ]
@@ -108,7 +105,7 @@ class _Pages:
             "kind": self.samples.kind,
             "classes": [keep_direction(readable(name)) for name in self.audit.class_names],
             "samples": len(self.audit.samples),
-            **self._state(0),
+            **self._state(None),
         }
 
     def queue(self, request: Request) -> dict[str, Any]:
@@ -126,7 +123,7 @@ class _Pages:
         return {"places": places, "pairs": self.review.pairs(scope)}
 
     def state(self, request: Request) -> dict[str, Any]:
-        return self._state(self._since(_number(request.query_params.get("since")) or 0))
+        return self._state(_number(request.query_params.get("since")))
 
     def sample(self, request: Request) -> dict[str, Any]:
         place = self._place(request)
@@ -155,22 +152,16 @@ class _Pages:
         return Response(content, media_type=kind)
 
     def decide(self, body: dict[str, Any]) -> dict[str, Any]:
-        place, choice, since = _require(body, "place", "choice", "since")
-        label = body.get("label")
-        # Everything is checked first: a refused request must not have been stored.
-        since = self._since(since)
-        label = None if label is None else whole("label", label)
-        self.review.decide(whole("place", place), str(choice), label)
-        return self._state(since)
+        place, choice = whole("place", body.get("place")), str(body.get("choice"))
+        label = None if body.get("label") is None else whole("label", body["label"])
+        return self._state(body.get("since"), partial(self.review.decide, place, choice, label))
 
     def accept(self, body: dict[str, Any]) -> dict[str, Any]:
-        given, suggested, since = _require(body, "given", "suggested", "since")
-        since, pair = self._since(since), (whole("given", given), whole("suggested", suggested))
-        return {"accepted": self.review.accept_all(*pair), **self._state(since)}
+        pair = [whole(name, body.get(name)) for name in ("given", "suggested")]
+        return self._state(body.get("since"), partial(self.review.accept_all, *pair))
 
     def undo(self, body: dict[str, Any]) -> dict[str, Any]:
-        since = self._since(*_require(body, "since"))
-        return {"place": self.review.undo(), **self._state(since)}
+        return self._state(body.get("since"), self.review.undo)
 
     def export(self, request: Request) -> Response:
         text = export_csv(self.audit, self.review.decisions)
@@ -226,17 +217,22 @@ class _Pages:
             return f"nearly the same as {audit.samples[other]}, labelled {label}"
         return "like no other sample" if audit.outlier[place] else ""
 
-    def _since(self, given: Any) -> int:
-        return int(within("since", whole("since", given), 0, self.review.revision))
-
-    def _state(self, since: int) -> dict[str, Any]:
-        """What has changed since a revision, so that all tabs show the same."""
-        revision, changes = self.review.revision, self.review.changes(since)
-        return {
-            "revision": revision,
-            "counts": asdict(self.review.counts()),
-            "changes": [[place, *(found or (None, None))] for place, found in changes.items()],
-        }
+    def _state(self, since: object, change: Callable[[], list[int]] = list) -> dict[str, Any]:
+        """Make a change; a tab that showed another revision before gets all decisions."""
+        review = self.review
+        with review.decisions.lock:
+            behind = since != review.revision
+            places, decided = change(), review.decided
+            # All may be many thousands, and a person who pressed a key waits for the answer.
+            if not behind:
+                decided = {place: decided.get(place) for place in places}
+            return {
+                "revision": review.revision,
+                "counts": asdict(review.counts()),
+                "places": places,
+                "all": behind,
+                "decided": [*decided.items()],
+            }
 
 
 def _json(values: object) -> Response:
@@ -256,13 +252,6 @@ async def _read_body(request: Request) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise TypeError("expected a JSON object with what is decided")
     return values
-
-
-def _require(body: dict[str, Any], *names: str) -> list[Any]:
-    if missing := [name for name in names if name not in body]:
-        expected = f"expected a JSON object with {', '.join(names)}"
-        raise ValueError(f"{expected}, got none for {', '.join(missing)}")
-    return [body[name] for name in names]
 
 
 def _number(text: str | None) -> int | None:

@@ -24,51 +24,25 @@ CHOICES = ("keep", "accept", "another", "unsure")
 """Keep the label, accept the suggestion, choose another class, or leave the sample out."""
 
 
-_VERSION = 2
+_VERSION = 3
 
-# Rows are only ever added; one that undoes another has the number of that in `undoes`. In a batch,
-# all rows but the first have the number of the first in `batch`.
-_TABLE = """
+# Rows are never deleted: undoing sets `undone` to its time, so the file records all that was
+# decided. `batch` is the number of the first of the decisions that are undone together.
+_CREATE = f"""
+BEGIN IMMEDIATE;
 CREATE TABLE decisions (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    number INTEGER PRIMARY KEY,
     time TEXT NOT NULL,
     sample NOT NULL,
     given NOT NULL,
     choice TEXT NOT NULL,
     label,
-    undoes INTEGER REFERENCES decisions (number),
-    batch INTEGER REFERENCES decisions (number)
+    batch INTEGER NOT NULL,
+    undone TEXT
 );
+PRAGMA user_version = {_VERSION};
+COMMIT;
 """
-_STANDING = """
-CREATE TEMPORARY VIEW standing AS SELECT * FROM decisions WHERE undoes IS NULL
-AND number NOT IN (SELECT undoes FROM decisions WHERE undoes IS NOT NULL) ORDER BY number
-"""
-
-
-@dataclass(frozen=True)
-class Decision:
-    """A decision about one label, or the undoing of one.
-
-    Attributes:
-        number: Its place in the order of all decisions, from 1.
-        time: UTC time in ISO 8601.
-        sample: The sample's name.
-        given: The name of its class at that time.
-        choice: One of `keep`, `accept`, `another`, `unsure`; or `undo`.
-        label: The name of its new class; `None` if that is left open.
-        undoes: The number of the decision that this one undoes.
-        batch: The number of the first decision of its batch, unless it is that or has none.
-    """
-
-    number: int
-    time: str
-    sample: str
-    given: str
-    choice: str
-    label: str | None
-    undoes: int | None = None
-    batch: int | None = None
 
 
 class Decisions:
@@ -86,89 +60,70 @@ class Decisions:
 
     Example:
         >>> with Decisions(getfixture("tmp_path") / "review.sqlite") as decisions:
-        ...     _ = decisions.decide("cats/1.jpg", "cat", "accept", "dog")
-        ...     _ = decisions.decide("cats/2.jpg", "cat", "keep", "cat")
+        ...     decisions.decide([("cats/1.jpg", "cat", "accept", "dog")])
+        ...     decisions.decide([("cats/2.jpg", "cat", "keep", "cat")])
         ...     undone = decisions.undo()
-        ...     standing = decisions.latest()
-        >>> undone.sample
-        'cats/2.jpg'
-        >>> {sample: one.label for (sample, given), one in standing.items()}
-        {'cats/1.jpg': 'dog'}
+        ...     latest = decisions.latest()
+        >>> undone
+        [('cats/2.jpg', 'cat')]
+        >>> latest
+        {('cats/1.jpg', 'cat'): ('accept', 'dog')}
     """
 
     def __init__(self, path: Path):
         self.path = path
-        self._lock = threading.Lock()
-        with self._explained():
+        self.lock = threading.RLock()
+        with self._explained(), contextlib.ExitStack() as opened:
             self._file = sqlite3.connect(path, isolation_level="IMMEDIATE", check_same_thread=False)
-        try:
-            with self._explained():
-                self._prepare()
-        except BaseException:
-            self._file.close()
-            raise
+            opened.callback(self._file.close)
+            # Every commit reaches the disk, the folder's entry included. A rollback journal works
+            # on network drives and in read-only folders, where a write-ahead log does not.
+            self._file.execute("PRAGMA synchronous = EXTRA")
+            version = self._file.execute("PRAGMA user_version").fetchone()[0]
+            if version not in (0, _VERSION):
+                expected = f"expected decisions of version {_VERSION}"
+                raise ValueError(f"{path}: {expected}, got version {version}")
+            if version == 0:
+                self._file.executescript(_CREATE)
+            opened.pop_all()  # stays open
 
-    def decide(self, sample: str, given: str, choice: str, label: str | None) -> Decision:
-        """Store a decision; it is on disk when this returns.
-
-        Args:
-            sample: The sample's name.
-            given: The name of its class.
-            choice: One of `CHOICES`.
-            label: The name of its new class; `None` if that is left open.
-        """
-        with self._writing():
-            return self._add(sample, given, choice, label)
-
-    def accept(self, samples: Iterable[tuple[str, str, str]]) -> None:
-        """Accept several suggestions as a batch, which `undo` undoes as a whole.
+    def decide(self, batch: Iterable[tuple[str, str, str, str | None]]) -> None:
+        """Store decisions, which `undo` undoes together; they are on disk when this returns.
 
         Args:
-            samples: For each, the sample's name, its given class and its new class.
+            batch: For each, the sample's name, the name of its class, one of `CHOICES`, and the
+                name of its new class; `None` if that is left open.
         """
-        first = None
-        with self._writing():
-            for sample, given, label in samples:
-                one = self._add(sample, given, "accept", label, batch=first)
-                first = first or one.number
+        row = "INSERT INTO decisions VALUES (NULL, ?, ?, ?, ?, ?, ?, NULL)"
+        with self._transaction() as file:
+            last = file.execute("SELECT MAX(number) FROM decisions").fetchone()[0] or 0
+            file.executemany(row, ((_now(), *one, last + 1) for one in batch))
 
-    def undo(self, among: Container[tuple[str, str]] | None = None) -> Decision | None:
-        """Undo the last standing decision and return it; `None` if there is none.
-
-        All decisions of its batch are undone as well.
+    def undo(self, among: Container[tuple[str, str]] | None = None) -> list[tuple[str, str]]:
+        """Undo the last batch that stands; returns its samples and given labels.
 
         Args:
-            among: Samples and given labels; if the last decision is about another one, it stays.
+            among: Samples and given labels. Only these are returned; if the last batch is about
+                none of them, it stays.
         """
-        with self._writing():
-            for last in self._read("SELECT * FROM standing ORDER BY number DESC LIMIT 1"):
-                if among is None or (last.sample, last.given) in among:
-                    together = "SELECT * FROM standing WHERE ? IN (number, batch)"
-                    for one in self._read(together, last.batch or last.number):
-                        self._add(one.sample, one.given, "undo", None, undoes=one.number)
-                    return last
-        return None
+        with self._transaction() as file:
+            last = file.execute("SELECT MAX(batch) FROM decisions WHERE undone IS NULL").fetchone()
+            rows = file.execute("SELECT sample, given FROM decisions WHERE batch = ?", last)
+            undone = [key for key in rows if among is None or key in among]
+            if undone:
+                file.execute("UPDATE decisions SET undone = ? WHERE batch = ?", (_now(), *last))
+            return undone
 
-    def latest(self) -> dict[tuple[str, str], Decision]:
-        """The standing decision about each sample and given label."""
-        with self._lock, self._explained():
-            return {(one.sample, one.given): one for one in self._read("SELECT * FROM standing")}
-
-    def history(self, since: int = 0) -> list[Decision]:
-        """All decisions and undos after the number `since`, in order."""
-        with self._lock, self._explained():
-            return self._read("SELECT * FROM decisions WHERE number > ? ORDER BY number", since)
-
-    @property
-    def revision(self) -> int:
-        """The number of the last decision or undo; 0 before the first."""
-        with self._lock, self._explained():
-            last = self._file.execute("SELECT MAX(number) FROM decisions").fetchone()[0]
-            return last or 0
+    def latest(self) -> dict[tuple[str, str], tuple[str, str | None]]:
+        """By sample and given label: the choice and the new class of the decision that stands."""
+        select = "SELECT sample, given, choice, label FROM decisions"
+        with self._transaction() as file:
+            rows = file.execute(f"{select} WHERE undone IS NULL ORDER BY number")
+            return {row[:2]: row[2:] for row in rows}
 
     def close(self) -> None:
         """Close the file."""
-        with self._lock:
+        with self.lock:
             self._file.close()
 
     def __enter__(self) -> Decisions:
@@ -177,46 +132,10 @@ class Decisions:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _prepare(self) -> None:
-        # Every commit reaches the disk, the folder's entry included. A rollback journal works on
-        # network drives and in read-only folders, where a write-ahead log does not.
-        self._file.execute("PRAGMA synchronous = EXTRA")
-        version = self._file.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, _VERSION):
-            expected = f"expected decisions of version {_VERSION}"
-            raise ValueError(f"{self.path}: {expected}, got version {version}")
-        if version == 0:
-            self._file.executescript(
-                f"BEGIN IMMEDIATE; {_TABLE} PRAGMA user_version = {_VERSION}; COMMIT;"
-            )
-        self._file.execute(_STANDING)
-
-    def _add(
-        self,
-        sample: str,
-        given: str,
-        choice: str,
-        label: str | None,
-        *,
-        undoes: int | None = None,
-        batch: int | None = None,
-    ) -> Decision:
-        time = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        cursor = self._file.execute(
-            "INSERT INTO decisions (time, sample, given, choice, label, undoes, batch) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (time, sample, given, choice, label, undoes, batch),
-        )
-        assert cursor.lastrowid is not None  # noqa: S101
-        return Decision(cursor.lastrowid, time, sample, given, choice, label, undoes, batch)
-
-    def _read(self, query: str, *values: int) -> list[Decision]:
-        return [Decision(*row) for row in self._file.execute(query, values)]
-
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        with self._lock, self._explained(), self._file:  # commits, or rolls back
-            yield
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self.lock, self._explained(), self._file:  # commits, or rolls back
+            yield self._file
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
@@ -226,6 +145,10 @@ class Decisions:
             raise OSError(f"{self.path}: decisions cannot be kept there ({error})") from error
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{self.path}: not a file of decisions ({error})") from error
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
 
 
 SCOPES = ("suspects", "everything")
@@ -265,56 +188,50 @@ class Review:
         samples: The samples' names; bytes that are not UTF-8 are escapes, as in the file.
         class_names: The names of the classes, likewise.
         decided: By place, a sample's index in the audit: the choice and the new class, which is
-            `None` if left open.
+            `None` if left open. A change replaces the dict, so another thread may read it.
         stale: Number of decisions that no longer apply to this audit's data.
+        revision: A number that grows with every change.
     """
 
     def __init__(self, audit: Audit, decisions: Decisions):
         self.audit = audit
         self.decisions = decisions
-        self.decided: dict[int, tuple[str, int | None]] = {}
+        self.revision = 0
         # Sorted once: every answer counts suspects, and there may be a million samples.
         self._order = audit.findings.order
         self._suspects = audit.findings.suspects
-        self._lock = threading.RLock()
         self.samples = [readable(name) for name in audit.samples]
         self.class_names = [readable(name) for name in audit.class_names]
         names = (self.class_names[label] for label in audit.findings.given.tolist())
-        keys = zip(self.samples, names, strict=True)
-        self._places = {key: place for place, key in enumerate(keys)}
-        self.stale = self._read()
+        self._keys = [*zip(self.samples, names, strict=True)]
+        self._places = {key: place for place, key in enumerate(self._keys)}
+        self.decided, self.stale = self._read()
 
-    @property
-    def revision(self) -> int:
-        """A number that grows with every change; see `changes`."""
-        return self.decisions.revision
-
-    def _read(self) -> int:
-        """Read the standing decisions; returns how many of them do not apply here."""
+    def _read(self) -> tuple[dict[int, tuple[str, int | None]], int]:
+        """The decisions that apply here, and the number of those that do not."""
         classes = {None: None} | {name: label for label, name in enumerate(self.class_names)}
         latest = self.decisions.latest()
-        applies = {
-            key: one for key, one in latest.items() if key in self._places and one.label in classes
-        }
-        self.decided = {
-            self._places[key]: (one.choice, classes[one.label]) for key, one in applies.items()
+        decided = {
+            self._places[key]: (choice, classes[label])
+            for key, (choice, label) in latest.items()
+            if key in self._places and label in classes
         }
         # If a sample's label changed and has a new decision, the earlier one does not count.
-        known = {sample for sample, _ in applies}
-        return sum(sample not in known for sample, _ in latest)
+        known = {self.samples[place] for place in decided}
+        return decided, sum(sample not in known for sample, _ in latest)
 
-    def decide(self, place: int, choice: str, label: int | None = None) -> None:
-        """Store a decision about a sample.
+    def decide(self, place: int, choice: str, label: int | None = None) -> list[int]:
+        """Store a decision about a sample; returns its place.
 
         Args:
             place: The sample's index in the audit.
             choice: One of `CHOICES`.
             label: The class, for `"another"`.
         """
-        names, findings = self.class_names, self.audit.findings
+        findings = self.audit.findings
         within("place", place, 0, len(self.samples) - 1)
         if label is not None:
-            within("label", label, 0, len(names) - 1)
+            within("label", label, 0, len(self.class_names) - 1)
         given, suggested = int(findings.given[place]), int(findings.suggested[place])
         new = {"keep": given, "accept": suggested, "another": label}.get(choice)
         if choose("choice", choice, CHOICES) != "unsure":
@@ -322,60 +239,49 @@ class Review:
                 raise ValueError("label: expected the class for choice 'another', got none")
             # Choosing the suggested class from the list is accepting it, and the given one keeping.
             choice = "keep" if new == given else "accept" if new == suggested else "another"
-        with self._lock:
-            label_name = None if new is None else names[new]
-            self.decisions.decide(self.samples[place], names[given], choice, label_name)
-            self.decided[place] = choice, new
+        return self._store([place], choice, new)
 
-    def accept_all(self, given: int, suggested: int) -> int:
-        """Accept the suggestion of all undecided suspects of one confusion; returns their number.
+    def accept_all(self, given: int, suggested: int) -> list[int]:
+        """Accept the suggestion of all undecided suspects of one confusion; returns their places.
 
         Args:
             given: The class of their labels.
             suggested: The suggested class.
         """
-        names = self.class_names
-        within("given", given, 0, len(names) - 1)
-        if within("suggested", suggested, 0, len(names) - 1) == given:
+        within("given", given, 0, len(self.class_names) - 1)
+        if within("suggested", suggested, 0, len(self.class_names) - 1) == given:
             raise ValueError(f"suggested: expected another class than the given one, got {given}")
-        with self._lock:
-            places: list[int] = self.queue(given=given, suggested=suggested).tolist()
-            samples = (self.samples[place] for place in places)
-            self.decisions.accept((one, names[given], names[suggested]) for one in samples)
-            self.decided |= dict.fromkeys(places, ("accept", suggested))
-        return len(places)
+        with self.decisions.lock:
+            places = self.queue(given=given, suggested=suggested).tolist()
+            return self._store(places, "accept", suggested)
 
-    def undo(self) -> int | None:
-        """Undo the last decision, or the last batch.
+    def _store(self, places: list[int], choice: str, new: int | None) -> list[int]:
+        label = None if new is None else self.class_names[new]
+        with self.decisions.lock:
+            self.decisions.decide((*self._keys[place], choice, label) for place in places)
+            # As `_read` would find it, which takes long with many decisions.
+            self.decided = self.decided | dict.fromkeys(places, (choice, new))
+            self.revision += 1
+        return places
 
-        Returns the place of its sample, or `None` if there is nothing to undo.
+    def undo(self) -> list[int]:
+        """Undo the last decision, or the last batch; returns the places of its samples.
 
         A decision about samples that are not in this audit stays: nobody would see it undone.
         """
-        with self._lock:
+        with self.decisions.lock:
             undone = self.decisions.undo(among=self._places)
-            self._read()
-            return None if undone is None else self._places[undone.sample, undone.given]
-
-    def changes(self, since: int) -> dict[int, tuple[str, int | None] | None]:
-        """By place, what was decided after a revision: choice and class, or `None` if undone.
-
-        Args:
-            since: The revision; 0 for all changes.
-        """
-        with self._lock:  # so that `decided` and the file agree
-            keys = [(one.sample, one.given) for one in self.decisions.history(since)]
-            places = [self._places[key] for key in keys if key in self._places]
-            return {place: self.decided.get(place) for place in places}
+            self.decided, self.stale = self._read()
+            self.revision += 1
+        return [self._places[key] for key in undone]
 
     def counts(self) -> Counts:
         """The progress of the review."""
-        decided = dict(self.decided)
-        choices = Counter(choice for choice, _ in decided.values())
+        choices = Counter(choice for choice, _ in self.decided.values())
         return Counts(
             suspects=len(self._suspects),
             seen=int(self._are_decided(self._suspects).sum()),
-            decided=len(decided),
+            decided=len(self.decided),
             changed=choices["accept"] + choices["another"],
             unsure=choices["unsure"],
         )
@@ -460,20 +366,17 @@ def export_csv(audit: Audit, decisions: Decisions) -> str:
         >>> from labelproof.audit import audit_given
         >>> audit = audit_given([[0.1, 0.9], [0.8, 0.2], [0.1, 0.9]], ["cat", "cat", "dog"])
         >>> with Decisions(getfixture("tmp_path") / "review.sqlite") as decisions:
-        ...     _ = decisions.decide("0", "cat", "accept", "dog")
+        ...     decisions.decide([("0", "cat", "accept", "dog")])
         ...     print(export_csv(audit, decisions).splitlines()[:3])
         ['sample,given,label,decision', '0,cat,dog,accept', '1,cat,cat,']
     """
-    review = Review(audit, decisions)
+    review, text = Review(audit, decisions), io.StringIO()
     classes = review.class_names
-    text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)
-    given = audit.findings.given.tolist()
-    for place, sample in enumerate(review.samples):
-        choice, label = review.decided.get(place, ("", given[place]))
-        new = "" if label is None else classes[label]
-        table.writerow([sample, classes[given[place]], new, choice])
+    for place, (sample, label) in enumerate(zip(review.samples, audit.findings.given, strict=True)):
+        choice, new = review.decided.get(place, ("", label))
+        table.writerow([sample, classes[label], "" if new is None else classes[new], choice])
     # Samples that were left out before stay out, though this audit has not seen them.
     for sample in audit.left_out:
         table.writerow([readable(sample), "", "", "unsure"])

@@ -17,6 +17,7 @@ const { kind, classes, samples, ...first } = await server.start().catch((error) 
   throw error;
 });
 const shelf = new Shelf(kind === "images");
+// By place: the choice and the new class; null once taken back.
 const decisions = new Map();
 
 let revision = 0;
@@ -32,12 +33,11 @@ let reachable = true;
 
 function take(state) {
   ({ revision, counts } = state);
-  for (const [place, choice, wanted] of state.changes) {
-    if (choice === null) decisions.delete(place);
-    else decisions.set(place, [choice, wanted]);
-  }
+  if (state.all) decisions.clear();
+  for (const [place, decision] of state.decided) decisions.set(place, decision);
   card.drawCounts(counts);
   if (shown) card.drawDecision(decisions.get(shown.place), classes);
+  return state;
 }
 
 function say(text) {
@@ -92,7 +92,7 @@ function prefetch() {
 
 function showEnd(before) {
   const { scope, shown: which } = filters.read();
-  const skipped = which === "undecided" ? queue.filter((place) => !decisions.has(place)).length : 0;
+  const skipped = which === "undecided" ? queue.filter((place) => !decisions.get(place)).length : 0;
   const offers = [];
   let title = queue.length ? "That was the last one of these" : "Nothing to look at here";
   if (counts.seen === counts.suspects) title = "All suspects are decided";
@@ -139,7 +139,7 @@ async function load() {
 function following() {
   let next = position + 1;
   if (filters.read().shown === "undecided") {
-    while (next < queue.length && decisions.has(queue[next])) next += 1;
+    while (next < queue.length && decisions.get(queue[next])) next += 1;
   }
   return next;
 }
@@ -175,15 +175,14 @@ function decide(choice, wanted = null) {
 
 function undo() {
   whileBusy(async () => {
-    const answer = await server.undo(revision);
-    take(answer);
-    const { place } = answer;
-    if (place === null) {
+    const { places } = take(await server.undo(revision));
+    const place = places.at(-1);
+    if (place === undefined) {
       card.label(find("last"), "Nothing to take back");
       say("Nothing to take back.");
       return;
     }
-    if (answer.changes.length > 1) await load();
+    if (places.length > 1) await load();
     let back = queue.indexOf(place);
     if (back < 0) {
       back = position;
@@ -207,9 +206,8 @@ async function offerGroup() {
   find("group").returnValue = "";
   find("group").showModal();
   find("group-accept").onclick = () => whileBusy(async () => {
-    const answer = await server.acceptAll(given, suggested, revision);
-    take(answer);
-    const words = `Accepted ${answer.accepted.toLocaleString("en")} of ${classes[given]} as ${classes[suggested]}`;
+    const { places: accepted } = take(await server.acceptAll(given, suggested, revision));
+    const words = `Accepted ${accepted.length.toLocaleString("en")} of ${classes[given]} as ${classes[suggested]}`;
     card.label(find("last"), `${words}; Z takes it back`);
     say(`${words}.`);
     await load();
