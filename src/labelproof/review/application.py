@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -73,13 +73,13 @@ def make_application(audit: Audit, samples: Samples, decisions: Decisions, token
 
 
 def _getting(answer: Callable[[Request], Any]) -> Callable[[Request], Response]:
-    return lambda request: _json(answer(request))
+    return lambda request: JSONResponse(answer(request))
 
 
 def _posting(answer: Callable[[dict[str, Any]], Any]) -> Callable[[Request], Awaitable[Response]]:
     async def respond(request: Request) -> Response:
         body = await _read_body(request)
-        return _json(await run_in_threadpool(answer, body))
+        return JSONResponse(await run_in_threadpool(answer, body))
 
     return respond
 
@@ -233,11 +233,6 @@ class _Pages:
                 "all": behind,
                 "decided": [*decided.items()],
             }
-
-
-def _json(values: object) -> Response:
-    # File names may hold lone surrogates, which UTF-8 cannot encode and JSON can escape.
-    return Response(json.dumps(values), media_type="application/json")
 
 
 async def _read_body(request: Request) -> dict[str, Any]:

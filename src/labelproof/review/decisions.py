@@ -197,9 +197,6 @@ class Review:
         self.audit = audit
         self.decisions = decisions
         self.revision = 0
-        # Sorted once: every answer counts suspects, and there may be a million samples.
-        self._order = audit.findings.order
-        self._suspects = audit.findings.suspects
         self.samples = [readable(name) for name in audit.samples]
         self.class_names = [readable(name) for name in audit.class_names]
         names = (self.class_names[label] for label in audit.findings.given.tolist())
@@ -277,10 +274,11 @@ class Review:
 
     def counts(self) -> Counts:
         """The progress of the review."""
+        suspects = self.audit.findings.suspects
         choices = Counter(choice for choice, _ in self.decided.values())
         return Counts(
-            suspects=len(self._suspects),
-            seen=int(self._are_decided(self._suspects).sum()),
+            suspects=len(suspects),
+            seen=int(self._are_decided(suspects).sum()),
             decided=len(self.decided),
             changed=choices["accept"] + choices["another"],
             unsure=choices["unsure"],
@@ -338,7 +336,8 @@ class Review:
         return f"{number} not applied: {why}" if self.stale else ""
 
     def _within(self, scope: str) -> NDArray[np.int64]:
-        return self._suspects if choose("scope", scope, SCOPES) == "suspects" else self._order
+        findings = self.audit.findings
+        return findings.suspects if choose("scope", scope, SCOPES) == "suspects" else findings.order
 
     def _are_decided(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
         decided = np.zeros(len(self.samples), bool)
