@@ -220,7 +220,7 @@ def test_all_of_a_confusion_are_accepted_at_once_and_taken_back(it: Opened, phot
     assert it.kept() == expected
     it.press("z")
     expect(it.page.locator("#position")).to_contain_text(f"of {len(it.suspects)}")
-    expect(it.page.locator("#last")).to_have_text("Taken back")
+    expect(it.page.locator("#last")).to_have_text(f"Taken back: {len(together)}")
     assert it.kept() == {}
 
 

@@ -188,8 +188,9 @@ function undo() {
       back = position;
       queue.splice(back, 0, place);
     }
-    await show(back, "Taken back.");
-    card.label(find("last"), "Taken back");
+    const words = places.length > 1 ? `Taken back: ${places.length.toLocaleString("en")}` : "Taken back";
+    await show(back, `${words}.`);
+    card.label(find("last"), words);
   });
 }
 
