@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from audits import make_audit, make_findings, make_photos
+from audits import agreeing, make_audit, make_findings, make_photos
 from browser import LEFTS, chromium  # noqa: F401
 from review.opened import expect, opened
 
@@ -90,6 +90,10 @@ def test_copies_and_outliers_are_pointed_out(browser: Browser, tmp_path: Path) -
             it.at(place)
             assert it.text("#score").endswith(f"likely to be wrong{remark}")
             it.press("k")
+    weak = replace(photos, findings=agreeing(photos.findings, 0.4))
+    with opened(browser, weak, tmp_path / "weak") as it:
+        it.at(weak.findings.suspects[0])
+        assert it.text("#score").endswith(", no probability")
 
 
 def test_rows_are_shown_as_cells(browser: Browser, tmp_path: Path) -> None:

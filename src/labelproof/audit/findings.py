@@ -105,7 +105,7 @@ class Findings:
         agreed = int(np.count_nonzero(self.likeliest[:, 0] == self.given))
         return Estimate(agreed / len(self), *wilson_interval(agreed, len(self)))
 
-    @property
+    @functools.cached_property
     def trusted(self) -> bool:
         """Whether so many labels are predicted that the network has learned enough."""
         chance = np.dot(self.predicted, self.labelled) / len(self) ** 2

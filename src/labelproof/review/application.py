@@ -135,6 +135,7 @@ class _Pages:
             "given": int(findings.given[place]),
             "suggested": int(findings.suggested[place]),
             "score": round(float(findings.score[place]), 4),
+            "trusted": findings.trusted,
             "likeliest": [*zip(*likeliest, strict=True)],
             "cells": self._cells(place),
             "remark": keep_direction(readable(self._remark(place))),

@@ -82,8 +82,7 @@ export function drawSample(sample, { kind, classes, decision, position, total })
   const [given, suggested] = [classes[sample.given], classes[sample.suggested]];
   label(find("given"), given);
   label(find("suggested"), sample.given === sample.suggested ? "the same" : suggested);
-  const score = `${percent(sample.score)} likely to be wrong`;
-  find("score").textContent = [score, sample.remark].filter(Boolean).join("; ");
+  find("score").textContent = [suspicion(sample), sample.remark].filter(Boolean).join("; ");
   label(find("keep").querySelector("b"), given);
   label(find("accept").querySelector("b"), suggested);
   for (const id of ["accept", "accept-all"]) find(id).disabled = sample.given === sample.suggested;
@@ -106,6 +105,11 @@ export function zoomBy(factor, event) {
   stage.scrollTo(x * image.clientWidth - stage.clientWidth / 2, y * image.clientHeight - stage.clientHeight / 2);
   const isReduced = Math.max(image.naturalWidth, image.naturalHeight) === LARGE;
   if (isReduced && !image.src.includes("?")) image.src = `${pictureAddress(stage.dataset.place)}?zoomed`;
+}
+
+// A model that has learned too little gives no probabilities.
+export function suspicion({ score, trusted }) {
+  return trusted ? `${percent(score)} likely to be wrong` : `score ${score.toFixed(2)}, no probability`;
 }
 
 export function percent(score) {

@@ -80,7 +80,7 @@ function describe(sample) {
   const suggestion = sample.given === sample.suggested
     ? "" : ` suggested ${classes[sample.suggested]},`;
   return `Sample ${position + 1} of ${queue.length}: ${sample.name}, given ${classes[sample.given]},`
-    + `${suggestion} ${card.percent(sample.score)} likely to be wrong.`
+    + `${suggestion} ${card.suspicion(sample)}.`
     + (decision ? ` ${card.inWords(decision, classes)}.` : "");
 }
 
