@@ -17,16 +17,18 @@ Nothing measured is typed into these pages. They have places instead:
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from labelproof.data.published import known_dataset
 from labelproof.experiments.figures import read_embeddings
-from labelproof.experiments.grids import Cell, PlannedRun, plan
+from labelproof.experiments.grids import plan
 from labelproof.experiments.presets import paper_configuration
 from labelproof.experiments.records import RecordStore
-from labelproof.experiments.tables import Entry, compare_all, make_table
+from labelproof.experiments.tables import compare_all, make_table, moments
 from labelproof.report.figures import FIGURES, draw_embeddings, draw_figure, save_figure
 from labelproof.report.page import DATASETS
 from labelproof.report.tables import (
@@ -35,6 +37,7 @@ from labelproof.report.tables import (
     share_of_cells,
     signed,
     table_markdown,
+    with_spread,
 )
 from labelproof.training.configuration import Configuration
 
@@ -83,10 +86,9 @@ def telling_cells(store: RecordStore) -> str:
     for dataset, noise, rate in TELLING:
         cells = [f"{DATASETS[dataset]}, {noise} {rate}"]
         for method in ("CE", "CE+SR"):
-            entry = _cell(store, noise, dataset, method, rate)
-            assert entry.published is not None  # noqa: S101
-            cells.append(NOTHING if entry.mean is None else f"{entry.mean:.2f}")
-            cells.append(f"{entry.published.mean:.2f}")
+            cell = _cell(store, noise, dataset, method, rate)
+            cells.append(f"{cell.mean:.2f}" if cell.n else NOTHING)
+            cells.append(f"{cell.paper_mean:.2f}")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -113,7 +115,7 @@ def draw(store: RecordStore, folder: Path, is_stale: Callable[[Path], bool]) -> 
 
 def _table(store: RecordStore, table: str, dataset: str) -> str:
     made = make_table(store, table, dataset)
-    if not any(entry.n for entry in made.entries.values()):
+    if not made["n"].any():
         return f"{DATASETS[dataset]}: {NOTHING[1:-1]}."
     return table_markdown(made)
 
@@ -145,17 +147,15 @@ def _view(dataset: str, noise: str) -> str:
     return f"embeddings-{dataset}-{noise}.png"
 
 
-def _cell(store: RecordStore, table: str, dataset: str, method: str, column: str) -> Entry:
-    made = make_table(store, table, dataset, methods=[method], columns=[column])
-    (entry,) = made.entries.values()
-    return entry
+def _cell(store: RecordStore, table: str, dataset: str, method: str, column: str) -> Any:
+    (cell,) = make_table(store, table, dataset, methods=[method], columns=[column]).itertuples()
+    return cell
 
 
 def _ours(
     store: RecordStore, table: str, dataset: str, method: str, column: str, *settings: str
 ) -> str:
-    run = _changed(table, dataset, method, column, settings)
-    return _measured(_entry(store, run.configuration, run.cell))
+    return _measured(store, _changed(table, dataset, method, column, settings))
 
 
 def _after(
@@ -167,18 +167,17 @@ def _after(
     column: str,
     *settings: str,
 ) -> str:
-    run = _changed(table, dataset, method, column, settings)
-    return _measured(_entry(store, run.configuration, run.cell, epoch=int(epoch)))
+    changed = _changed(table, dataset, method, column, settings)
+    return _measured(store, changed, epoch=int(epoch))
 
 
 def _under(store: RecordStore, noise: str, dataset: str, method: str) -> str:
-    configuration = paper_configuration(dataset, method, noise=noise)
-    return _measured(_entry(store, configuration, Cell("", dataset, method, noise)))
+    return _measured(store, paper_configuration(dataset, method, noise=noise))
 
 
 def _changed(
     table: str, dataset: str, method: str, column: str, settings: Sequence[str]
-) -> PlannedRun:
+) -> Configuration:
     """A cell's run with settings in place of its own, each as `NAME=VALUE`."""
     (run,) = plan(table, dataset, methods=[method], columns=[column])
     own = run.configuration.as_values()
@@ -186,38 +185,29 @@ def _changed(
         name: type(own[name])(value)
         for name, value in (setting.split("=", 1) for setting in settings)
     }
-    return dataclasses.replace(run, configuration=dataclasses.replace(run.configuration, **changes))
+    return dataclasses.replace(run.configuration, **changes)
 
 
-def _entry(
-    store: RecordStore, configuration: Configuration, cell: Cell, *, epoch: int = 0
-) -> Entry:
+def _measured(store: RecordStore, configuration: Configuration, *, epoch: int = 0) -> str:
     """What the seeds of a configuration came to, after an epoch or else at their end."""
-    accuracies = {
-        record.configuration["seed"]: record.curve["test_accuracy"][epoch - 1]
-        for record in store.seeds(configuration)
-    }
-    return Entry(cell, accuracies, None)
-
-
-def _measured(entry: Entry) -> str:
-    if entry.mean is None:
+    records = store.seeds(configuration)
+    if not records:
         return NOTHING
-    seeds = "1 seed" if entry.n == 1 else f"{entry.n} seeds"
-    spread = "" if entry.std is None else f" ± {entry.std:.2f}"
-    return f"{entry.mean:.2f}{spread} ({seeds})"
+    values = [record.curve["test_accuracy"][epoch - 1] for record in records]
+    seeds = "1 seed" if len(values) == 1 else f"{len(values)} seeds"
+    return f"{with_spread(*moments(values))} ({seeds})"
 
 
 def _paper(store: RecordStore, *place: str) -> str:
-    found = _cell(store, *place).published
-    if found is None:
+    cell = _cell(store, *place)
+    if math.isnan(cell.paper_mean):
         raise ValueError("the paper has no such cell")
-    return f"{found.mean:.2f}" + ("" if found.std is None else f" ± {found.std:.2f}")
+    return with_spread(cell.paper_mean, cell.paper_std)
 
 
 def _difference(store: RecordStore, *place: str) -> str:
     difference = _cell(store, *place).difference
-    return NOTHING if difference is None else signed(difference)
+    return NOTHING if math.isnan(difference) else signed(difference)
 
 
 def _rate(store: RecordStore, table: str, dataset: str, method: str, column: str) -> str:

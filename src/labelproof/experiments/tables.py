@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import astuple
 from pathlib import Path
 from statistics import mean, stdev
 
+import numpy as np
+import pandas as pd
+
 from labelproof.data.notices import count
-from labelproof.experiments.grids import GRIDS, Cell, Names, choose_rows, plan, plan_all
-from labelproof.experiments.presets import Published, published
+from labelproof.experiments.grids import GRIDS, Names, plan, plan_all
+from labelproof.experiments.presets import published
 from labelproof.experiments.records import RecordStore, is_of_published_data, settings_key
 
 BEST = 3
@@ -20,171 +23,85 @@ LEAST = 1.0
 """Least tolerance, in points: about the effect of another machine, library or seed."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A cell, measured and published.
-
-    Attributes:
-        cell: The cell.
-        accuracies: Test accuracy of the last epoch by seed, percent; empty without records.
-        published: The paper's result, if it has this cell; a later paper's in a later table.
-        best: Test accuracy of the best epoch by seed. Choosing that epoch uses the test set, so it
-            is an upper bound; some papers report it.
-
-    Example:
-        >>> cell = Cell("symmetric", "mnist", "CE", "0.8")
-        >>> entry = Entry(cell, {1: 22.0, 2: 23.0}, Published(22.66, 0.61))
-        >>> entry.mean, entry.n, round(entry.difference, 2), entry.reproduces
-        (22.5, 2, -0.16, True)
-        >>> Entry(cell, {1: 25.22}, Published(22.66, 1.28)).tolerance
-        2.56
-    """
-
-    cell: Cell
-    accuracies: Mapping[int, float]
-    published: Published | None
-    best: Mapping[int, float] = field(default_factory=dict)
-
-    @property
-    def n(self) -> int:
-        """Number of seeds measured."""
-        return len(self.accuracies)
-
-    @property
-    def mean(self) -> float | None:
-        """Mean over the seeds."""
-        return mean(self.accuracies.values()) if self.accuracies else None
-
-    @property
-    def std(self) -> float | None:
-        """Sample standard deviation over the seeds; `None` for a single one."""
-        return stdev(self.accuracies.values()) if self.n > 1 else None
-
-    @property
-    def difference(self) -> float | None:
-        """Measured minus published; `None` if one is missing."""
-        if self.mean is None or self.published is None:
-            return None
-        return self.mean - self.published.mean
-
-    @property
-    def tolerance(self) -> float:
-        """Points by which it may differ from the paper: 1, or twice the spread if that is more.
-
-        The spread is the root of the sum of both variances, the paper's and ours. An unknown
-        deviation counts as 0: if the paper gives none, or with a single seed.
-        """
-        paper = (self.published.std if self.published else None) or 0.0
-        return max(LEAST, 2 * math.hypot(paper, self.std or 0.0))
-
-    @property
-    def reproduces(self) -> bool | None:
-        """Whether the difference is within the tolerance; `None` if there is none."""
-        if self.difference is None:
-            return None
-        # Both numbers have two decimals; a difference of 1 must not fail by a rounding error.
-        return round(abs(self.difference), 6) <= round(self.tolerance, 6)
-
-
-@dataclass(frozen=True)
-class ResultTable:
-    """One table for one dataset.
-
-    Attributes:
-        table: One of `GRIDS`.
-        dataset: The dataset's name.
-        methods: Rows, in order.
-        columns: Columns, in order.
-        entries: One for each row and column.
-    """
-
-    table: str
-    dataset: str
-    methods: Sequence[str]
-    columns: Sequence[str]
-    entries: Mapping[tuple[str, str], Entry]
-
-    def __getitem__(self, place: tuple[str, str]) -> Entry:
-        return self.entries[place]
-
-    def is_published(self, method: str) -> bool:
-        """Whether the paper has this row."""
-        return any(self[method, column].published is not None for column in self.columns)
-
-    @property
-    def within(self) -> list[Entry]:
-        """Published cells that reproduce."""
-        return self._published(reproduced=True)
-
-    @property
-    def outside(self) -> list[Entry]:
-        """Published cells that do not."""
-        return self._published(reproduced=False)
-
-    @property
-    def missing(self) -> list[Entry]:
-        """Published cells without records."""
-        return self._published(reproduced=None)
-
-    @property
-    def measured(self) -> int:
-        """Number of published cells with records."""
-        return len(self.within) + len(self.outside)
-
-    @property
-    def cells(self) -> int:
-        """Number of published cells."""
-        return self.measured + len(self.missing)
-
-    def _published(self, *, reproduced: bool | None) -> list[Entry]:
-        cells = [entry for entry in self.entries.values() if entry.published is not None]
-        return [entry for entry in cells if entry.reproduces is reproduced]
-
-    def best(self, column: str) -> set[str]:
-        """The methods with the highest means of a column, up to three, but never all of them.
-
-        Means that are equal to two decimals, as shown, are best together.
-        """
-        means = {
-            method: round(value, 2)
-            for method in self.methods
-            if (value := self[method, column].mean) is not None
-        }
-        places = min(BEST, len(means) - 1)
-        if places < 1:
-            return set()
-        least = sorted(means.values(), reverse=True)[places - 1]
-        chosen = {method for method, value in means.items() if value >= least}
-        return chosen if len(chosen) < len(means) else set()
-
-
 def make_table(
     store: RecordStore, table: str, dataset: str, *, methods: Names = (), columns: Names = ()
-) -> ResultTable:
+) -> pd.DataFrame:
     """Look up the records of every cell, with all seeds there are.
 
-    `methods` are rows, by name or as losses. By default, rows and columns are the paper's.
+    Args:
+        store: The records.
+        table: One of `GRIDS`.
+        dataset: One of the table's datasets.
+        methods: Rows, by name or as losses; by default the paper's.
+        columns: Columns; by default the paper's.
+
+    Returns:
+        A row for each cell, column by column; what is missing is NaN:
+
+        - `table`, `dataset`, `method` and `column`: the cell.
+        - `mean` and `std`: test accuracy of the last epoch over the `n` seeds in `seeds`, percent.
+        - `paper_mean` and `paper_std`: the paper's result; a later paper's in a later table.
+        - `best_mean` and `best_std`: test accuracy of the best epoch. Choosing that epoch uses the
+          test set, so it is an upper bound; some papers report it.
+        - what `compare_cells` adds.
 
     Example:
         >>> table = make_table(RecordStore(Path("nowhere")), "comparison", "cifar10")
-        >>> table.methods
+        >>> list(table["method"].unique())
         ['CE', 'Co-teaching', 'PHuber-CE', 'CE+SR']
-        >>> table["CE+SR", "sym-0.6"].n, table["CE+SR", "sym-0.6"].published
-        (0, Published(mean=78.18, std=None))
+        >>> table.loc[table["method"] == "CE+SR", ["column", "n", "paper_mean"]].head(1)
+            column  n  paper_mean
+        3  sym-0.6  0       78.18
     """
     known = published(table, dataset)
-    entries = {}
-    for run in plan(table, dataset, methods=methods, columns=columns):
+    cells = []
+    for run in dict.fromkeys(plan(table, dataset, methods=methods, columns=columns)):
         records = store.seeds(run.configuration)
-        entries[run.cell.method, run.cell.column] = Entry(
-            run.cell,
-            {record.configuration["seed"]: record.final_accuracy for record in records},
-            known.get(run.cell.method, {}).get(run.cell.column),
-            {each.configuration["seed"]: max(each.curve["test_accuracy"]) for each in records},
-        )
-    rows = choose_rows(table, dataset, methods)
-    taken = dict.fromkeys(column for _, column in entries)
-    return ResultTable(table, dataset, rows, list(taken), entries)
+        last = moments([record.final_accuracy for record in records])
+        best = moments([max(record.curve["test_accuracy"]) for record in records])
+        paper = known.get(run.cell.method, {}).get(run.cell.column, (math.nan, math.nan))
+        seeds = [record.configuration["seed"] for record in records]
+        cells.append([*astuple(run.cell), *last, len(records), *paper, *best, seeds])
+    names = [
+        *("table", "dataset", "method", "column", "mean", "std", "n", "paper_mean", "paper_std"),
+        *("best_mean", "best_std", "seeds"),
+    ]
+    # Without any deviation in the paper, its column would be one of objects.
+    return compare_cells(pd.DataFrame(cells, columns=names).astype({"paper_std": float}))
+
+
+def moments(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and sample standard deviation; NaN without values, and without a second one.
+
+    >>> moments([22.0]), moments([22.0, 23.0])
+    ((22.0, nan), (22.5, 0.7071067811865476))
+    """
+    return mean(values or [math.nan]), stdev(values) if len(values) > 1 else math.nan
+
+
+def compare_cells(table: pd.DataFrame) -> pd.DataFrame:
+    """Add what was measured minus what was published, and the best methods of each column.
+
+    Returns:
+        The table with `difference`; `allowed`, the points by which a cell may differ from the
+        paper: 1, or twice the spread if that is more; `agrees`, which no cell without a difference
+        does; and `leads`: the highest means of a column, up to three, but never all of them.
+    """
+    table = table.assign(difference=table["mean"] - table["paper_mean"])
+    # The spread is the root of the sum of both variances. An unknown deviation counts as 0: if the
+    # paper gives none, or with a single seed.
+    spread = np.hypot(table["paper_std"].fillna(0), table["std"].fillna(0))
+    table["allowed"] = np.maximum(LEAST, 2 * spread)
+    # Both numbers have two decimals; a difference of 1 must not fail by a rounding error.
+    table["agrees"] = table["difference"].abs().round(6) <= table["allowed"].round(6)
+    table["leads"] = table.groupby("column")["mean"].transform(_leads).astype(bool)
+    return table
+
+
+def _leads(means: pd.Series) -> pd.Series:
+    shown = means.round(2)  # what looks equal leads together
+    leads = shown.rank(method="min", ascending=False) <= min(BEST, shown.count() - 1)
+    return leads & (leads.sum() < shown.count())
 
 
 def further_methods(store: RecordStore, table: str, dataset: str) -> list[str]:
@@ -253,17 +170,19 @@ def open_records(folder: Path) -> RecordStore:
     return RecordStore(folder)
 
 
-def compare_all(store: RecordStore) -> list[ResultTable]:
-    """All tables that the paper has numbers for, dataset by dataset.
+def compare_all(store: RecordStore) -> pd.DataFrame:
+    """The cells of all tables that the paper has numbers for, each published; see `make_table`.
 
     Example:
-        >>> from pathlib import Path
-        >>> [comparison.measured for comparison in compare_all(RecordStore(Path("nowhere")))]
-        [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        >>> int(compare_all(RecordStore(Path("nowhere")))["n"].sum())
+        0
     """
-    return [
-        make_table(store, name, dataset)
-        for name, grid in GRIDS.items()
-        for dataset in grid.datasets
-        if published(name, dataset) and not grid.later
-    ]
+    return pd.concat(
+        [
+            make_table(store, name, dataset).dropna(subset="paper_mean")
+            for name, grid in GRIDS.items()
+            for dataset in grid.datasets
+            if published(name, dataset) and not grid.later
+        ],
+        ignore_index=True,
+    )

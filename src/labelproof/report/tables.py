@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, replace
-from typing import TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import pandas as pd
 from markupsafe import Markup, escape
 
 from labelproof.experiments.comparison import Compared
 from labelproof.experiments.grids import GRIDS
-from labelproof.experiments.tables import Entry, ResultTable
 from labelproof.losses import format_loss, parse_loss
 from labelproof.report.page import DATASETS, TABLES, render_page, render_words
 
@@ -78,15 +77,15 @@ def _latex(text: str) -> str:
     return _BOLD.sub(r"\\textbf{\1}", re.sub(r"^([+-]\d[\d.]*)$", r"$\1$", text))
 
 
-def as_csv(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Rows as comma-separated values, numbers to six digits.
+def as_csv(table: pd.DataFrame) -> str:
+    """A table as comma-separated values, numbers to six digits.
 
-    >>> print(as_csv(["loss", "mean", "std"], [["ce", 91.2345678, None]]))
+    >>> print(as_csv(pd.DataFrame({"loss": ["ce"], "mean": [91.2345678], "std": [None]})))
     loss,mean,std
     ce,91.2346,
     """
-    table = pd.DataFrame(list(rows), columns=list(head)).round(6)
-    return table.to_csv(index=False, float_format="%.6g", lineterminator="\n").removesuffix("\n")
+    text = table.round(6).to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    return text.removesuffix("\n")
 
 
 def signed(number: float) -> str:
@@ -95,17 +94,25 @@ def signed(number: float) -> str:
     >>> signed(0.614), signed(-0.001)
     ('+0.61', '+0.00')
     """
-    return f"{round(number, 2) + 0.0:+.2f}"
+    return MISSING if math.isnan(number) else f"{round(number, 2) + 0.0:+.2f}"
 
 
-def _with_spread(mean: float, deviation: float | None) -> str:
-    return f"{mean:.2f}" + ("" if deviation is None else f" ± {deviation:.2f}")
+def with_spread(mean: float, deviation: float | None) -> str:
+    """A mean and its standard deviation, if it is known.
+
+    >>> with_spread(22.66, 0.61), with_spread(22.66, None), with_spread(math.nan, None)
+    ('22.66 ± 0.61', '22.66', '–')
+    """
+    if math.isnan(mean):
+        return MISSING
+    known = deviation is not None and not math.isnan(deviation)
+    return f"{mean:.2f}" + (f" ± {deviation:.2f}" if known else "")
 
 
-# A table of results.
+# A table of results, from `labelproof.experiments.tables.make_table`.
 
 
-def table_markdown(table: ResultTable) -> str:
+def table_markdown(table: pd.DataFrame) -> str:
     """As aligned Markdown.
 
     Example:
@@ -121,44 +128,36 @@ def table_markdown(table: ResultTable) -> str:
     return f"{caption(table)}\n\n{align_markdown(rows)}"
 
 
-def table_latex(table: ResultTable) -> str:
+def table_latex(table: pd.DataFrame) -> str:
     """As a LaTeX table for the package booktabs."""
-    return latex_table(caption(table), _grid(table), numbers=len(table.columns))
+    return latex_table(caption(table), _grid(table), numbers=table["column"].nunique())
 
 
-def table_html(table: ResultTable) -> str:
+def table_html(table: pd.DataFrame) -> str:
     """As a self-contained page, with everything escaped."""
+    name, dataset = table[["table", "dataset"]].iloc[0]
     return render_page(
         "table.html",
-        title=_title(table),
+        title=_title(name, dataset),
         finding=finding(table),
         caption=caption(table),
-        columns=table.columns,
+        columns=table["column"].unique(),
         rows=_rows(table),
         bold=lambda text: Markup(_BOLD.sub(r"<strong>\1</strong>", str(escape(text)))),  # noqa: S704
-        command=f"labelproof table {table.table} --dataset {table.dataset} --format html",
+        command=f"labelproof table {name} --dataset {dataset} --format html",
     )
 
 
-def table_csv(table: ResultTable) -> str:
+def table_csv(table: pd.DataFrame) -> str:
     """As comma-separated values, a line for each cell; missing values are empty."""
-    head = (
+    columns = (
         *("table", "dataset", "method", "column", "mean", "std", "n", "paper_mean", "paper_std"),
         *("difference", "best_mean", "best_std"),
     )
-    rows = [
-        [
-            *astuple(entry.cell),
-            *(entry.mean, entry.std, entry.n),
-            *(entry.published or (None, None)),
-            *(entry.difference, _best(entry).mean, _best(entry).std),
-        ]
-        for entry in table.entries.values()
-    ]
-    return as_csv(head, rows)
+    return as_csv(table.filter(columns))
 
 
-FORMATS: Mapping[str, Callable[[ResultTable], str]] = {
+FORMATS: Mapping[str, Callable[[pd.DataFrame], str]] = {
     "markdown": table_markdown,
     "latex": table_latex,
     "html": table_html,
@@ -173,40 +172,41 @@ SUFFIXES = {".md": "markdown", ".tex": "latex", ".html": "html", ".csv": "csv"}
 """The format of each file suffix."""
 
 
-def caption(table: ResultTable) -> str:
+def caption(table: pd.DataFrame) -> str:
     """What a table shows, and how to read it."""
     return _describe("caption", table)
 
 
-def finding(table: ResultTable) -> str:
+def finding(table: pd.DataFrame) -> str:
     """How much of a table was measured, and how much of that agrees with the paper."""
     return _describe("finding", table)
 
 
-def _describe(part: str, table: ResultTable) -> str:
-    entries = table.entries.values()
+def _describe(part: str, table: pd.DataFrame) -> str:
+    name, dataset = table[["table", "dataset"]].iloc[0]
     return render_words(
         "table_words.txt",
         part=part,
-        title=_title(table),
-        later=GRIDS[table.table].later,
-        seeds=sorted({seed for entry in entries for seed in entry.accuracies}),
-        published=any(map(table.is_published, table.methods)),
-        epoch=PUBLISHED_EPOCH.get(table.table, "last"),
-        measured=sum(entry.n > 0 for entry in entries),
-        cells=len(entries),
-        compared=table,
+        title=_title(name, dataset),
+        later=GRIDS[name].later,
+        seeds=sorted(table["seeds"].explode().dropna().unique()),
+        published=table["paper_mean"].notna().any(),
+        epoch=PUBLISHED_EPOCH.get(name, "last"),
+        cells=len(table),
+        measured=table["mean"].count(),
+        compared=table["difference"].count(),
+        agreeing=table["agrees"].sum(),
     )
 
 
-def _title(table: ResultTable) -> str:
-    return f"{DATASETS[table.dataset]}, {TABLES[table.table]}"
+def _title(table: str, dataset: str) -> str:
+    return f"{DATASETS[dataset]}, {TABLES[table]}"
 
 
-def _grid(table: ResultTable) -> Rows:
+def _grid(table: pd.DataFrame) -> Rows:
     """The header, and a row for each line; only the first of a method has its name."""
     return [
-        ["method", "", *table.columns],
+        ["method", "", *table["column"].unique()],
         *(
             ["" if number else method, kind, *texts]
             for method, lines in _rows(table)
@@ -215,87 +215,77 @@ def _grid(table: ResultTable) -> Rows:
     ]
 
 
-def _rows(table: ResultTable) -> list[tuple[str, dict[str, list[str]]]]:
+def _rows(table: pd.DataFrame) -> list[tuple[Any, dict[str, list[str]]]]:
     """For each method its lines by kind: measured, published, or the difference."""
-    best = {column: table.best(column) for column in table.columns}
-    later = GRIDS[table.table].later
+    later = GRIDS[table["table"].iloc[0]].later
     rows = []
-    for method in table.methods:
-        entries = [table[method, column] for column in table.columns]
-        ours = [_ours(entry, bold=method in best[entry.cell.column]) for entry in entries]
-        lines = {"last" if later else "ours": ours}
-        if later and any(entry.n for entry in entries):
-            lines["best"] = [_ours(_best(entry)) for entry in entries]
-        if table.is_published(method):
-            lines["published" if later else "paper"] = [_paper(entry) for entry in entries]
+    for method, row in table.groupby("method", sort=False):
+        cells = row.to_dict("records")
+        lines = {"last" if later else "ours": [_ours(cell, bold=cell["leads"]) for cell in cells]}
+        if later and row["n"].any():
+            lines["best"] = [_ours(cell, "best_") for cell in cells]
+        if row["paper_mean"].notna().any():
+            lines["published" if later else "paper"] = [_paper(cell) for cell in cells]
             if not later:
-                lines["difference"] = [_difference(entry) for entry in entries]
+                lines["difference"] = [signed(cell["difference"]) for cell in cells]
         rows.append((method, lines))
     return rows
 
 
-def _best(entry: Entry) -> Entry:
-    return replace(entry, accuracies=entry.best)
-
-
-def _ours(entry: Entry, *, bold: bool = False) -> str:
-    if entry.mean is None:
-        return MISSING
-    whole = f"{_with_spread(entry.mean, entry.std)} ({entry.n})"
+def _ours(cell: Mapping[Any, Any], epoch: str = "", *, bold: bool = False) -> str:
+    whole = with_spread(cell[f"{epoch}mean"], cell[f"{epoch}std"])
+    whole += f" ({cell['n']})" if cell["n"] else ""
     return re.sub(r"^\S+", r"**\g<0>**", whole) if bold else whole
 
 
-def _paper(entry: Entry) -> str:
-    return MISSING if entry.published is None else _with_spread(*entry.published)
+def _paper(cell: Mapping[Any, Any]) -> str:
+    return with_spread(cell["paper_mean"], cell["paper_std"])
 
 
-def _difference(entry: Entry) -> str:
-    return MISSING if entry.difference is None else signed(entry.difference)
+# What reproduces: cells from `labelproof.experiments.tables.compare_all`.
 
 
-# What reproduces.
-
-
-def summary(comparisons: Sequence[ResultTable]) -> str:
+def summary(cells: pd.DataFrame) -> str:
     """The shares that reproduce, the cells that differ, and those without records."""
     return (
-        f"{share_of_cells(comparisons)}\n\nCells that differ by more than is allowed:\n\n"
-        f"{list_outside(comparisons)}\n\nCells without records:\n\n{list_missing(comparisons)}"
+        f"{share_of_cells(cells)}\n\nCells that differ by more than is allowed:\n\n"
+        f"{list_outside(cells)}\n\nCells without records:\n\n{list_missing(cells)}"
     )
 
 
-def summary_html(comparisons: Sequence[ResultTable]) -> str:
-    """The same as a self-contained page, with everything escaped.
-
-    >>> summary_html([])[:15]
-    '<!doctype html>'
-    """
+def summary_html(cells: pd.DataFrame) -> str:
+    """The same as a self-contained page, with everything escaped."""
     return render_page(
         "summary.html",
         title="What reproduces, and what does not",
-        finding=render_words("table_words.txt", part="summary", comparisons=comparisons),
-        shares=_shares(comparisons),
-        outside=_outside(comparisons),
-        missing=_missing(comparisons),
+        finding=render_words(
+            "table_words.txt",
+            part="summary",
+            cells=len(cells),
+            measured=cells["mean"].count(),
+            agreeing=cells["agrees"].sum(),
+        ),
+        shares=_shares(cells),
+        outside=_outside(cells),
+        missing=_missing(cells),
         command="labelproof table summary --format html",
     )
 
 
-def summary_csv(comparisons: Sequence[ResultTable]) -> str:
+def summary_csv(cells: pd.DataFrame) -> str:
     """The numbers of cells of each table, measured, and within tolerance, as CSV.
 
-    >>> print(summary_csv([ResultTable("symmetric", "mnist", [], [], {})]))
-    table,dataset,cells,measured,within
-    symmetric,mnist,0,0,0
+    Example:
+        >>> from pathlib import Path
+        >>> from labelproof.experiments.records import RecordStore
+        >>> from labelproof.experiments.tables import compare_all
+        >>> print(summary_csv(compare_all(RecordStore(Path("nowhere")))).splitlines()[1])
+        symmetric,mnist,45,0,0
     """
-    rows = [
-        (table.table, table.dataset, table.cells, table.measured, len(table.within))
-        for table in comparisons
-    ]
-    return as_csv(("table", "dataset", "cells", "measured", "within"), rows)
+    return as_csv(_counts(cells).drop(columns="seeds"))
 
 
-SUMMARIES: Mapping[str, Callable[[Sequence[ResultTable]], str]] = {
+SUMMARIES: Mapping[str, Callable[[pd.DataFrame], str]] = {
     "markdown": summary,
     "html": summary_html,
     "csv": summary_csv,
@@ -303,67 +293,73 @@ SUMMARIES: Mapping[str, Callable[[Sequence[ResultTable]], str]] = {
 """The formats of a summary, by name."""
 
 
-def share_of_cells(comparisons: Sequence[ResultTable]) -> str:
-    """For each table how many cells were measured, and how many of those reproduce.
-
-    Example:
-        >>> print(share_of_cells([ResultTable("symmetric", "mnist", [], [], {})]))
-        | table           | dataset | cells | measured | seeds | within | share |
-        |-----------------|---------|-------|----------|-------|--------|-------|
-        | symmetric noise | MNIST   | 0     | 0        | –     | 0      | –     |
-    """
-    return align_markdown(_shares(comparisons))
+def share_of_cells(cells: pd.DataFrame) -> str:
+    """For each table how many cells were measured, and how many of those reproduce."""
+    return align_markdown(_shares(cells))
 
 
-def list_outside(comparisons: Sequence[ResultTable]) -> str:
+def list_outside(cells: pd.DataFrame) -> str:
     """The cells that do not reproduce, the largest differences first."""
-    rows = _outside(comparisons)
+    rows = _outside(cells)
     return align_markdown(rows) if len(rows) > 1 else "None of those measured."
 
 
-def list_missing(comparisons: Sequence[ResultTable]) -> str:
+def list_missing(cells: pd.DataFrame) -> str:
     """The cells that have no records, row by row."""
-    return "\n".join(f"- {line}" for line in _missing(comparisons)) or "None."
+    return "\n".join(f"- {line}" for line in _missing(cells)) or "None."
 
 
-def _shares(comparisons: Sequence[ResultTable]) -> Rows:
-    rows = [["table", "dataset", "cells", "measured", "seeds", "within", "share"]]
-    for table in comparisons:
-        within, measured = len(table.within), table.measured
-        share = f"{100 * within / measured:.0f}%" if measured else MISSING
-        # The numbers of seeds of the measured cells.
-        counts = sorted({entry.n for entry in (*table.within, *table.outside)}) or [MISSING]
-        seeds = " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
-        numbers = [str(table.cells), str(measured), seeds, str(within), share]
-        rows.append([TABLES[table.table], DATASETS[table.dataset], *numbers])
-    return rows
+def _counts(cells: pd.DataFrame) -> pd.DataFrame:
+    tables = cells.groupby(["table", "dataset"], sort=False)
+    return tables.agg(
+        cells=("n", "size"),
+        measured=("mean", "count"),
+        seeds=("n", _seeds),
+        within=("agrees", "sum"),
+    ).reset_index()
 
 
-def _outside(comparisons: Sequence[ResultTable]) -> Rows:
-    outside = [entry for table in comparisons for entry in table.outside]
-    outside.sort(key=lambda entry: -abs(entry.difference or 0.0))
+def _seeds(numbers: pd.Series) -> str:
+    """The fewest and the most seeds of the measured cells."""
+    counts = sorted(set(numbers) - {0}) or [MISSING]
+    return " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+
+
+def _shares(cells: pd.DataFrame) -> Rows:
+    counts = _counts(cells)
+    share = (100 * counts["within"] / counts["measured"]).map("{:.0f}%".format)
+    counts["share"] = share.where(counts["measured"] > 0, MISSING)
+    counts["table"], counts["dataset"] = (
+        counts["table"].map(TABLES),
+        counts["dataset"].map(DATASETS),
+    )
+    return [list(counts), *counts.astype(str).to_numpy().tolist()]
+
+
+def _outside(cells: pd.DataFrame) -> Rows:
+    outside = cells.dropna(subset="difference").query("not agrees").to_dict("records")
+    outside.sort(key=lambda cell: -abs(cell["difference"]))
     rows = [["table", "dataset", "method", "column", "ours", "paper", "difference", "allowed"]]
-    for entry in outside:
-        cell, allowed = entry.cell, f"{entry.tolerance:.2f}"
-        place = [TABLES[cell.table], DATASETS[cell.dataset], cell.method, cell.column]
-        rows.append([*place, _ours(entry), _paper(entry), _difference(entry), allowed])
+    for cell in outside:
+        place = [TABLES[cell["table"]], DATASETS[cell["dataset"]], cell["method"], cell["column"]]
+        difference, allowed = signed(cell["difference"]), f"{cell['allowed']:.2f}"
+        rows.append([*place, _ours(cell), _paper(cell), difference, allowed])
     return rows
 
 
-def _missing(comparisons: Sequence[ResultTable]) -> list[str]:
+def _missing(cells: pd.DataFrame) -> list[str]:
     lines = []
-    for table in comparisons:
-        columns: dict[str, list[str]] = {}
-        for entry in table.missing:
-            columns.setdefault(entry.cell.method, []).append(entry.cell.column)
-        whole = len(GRIDS[table.table].columns)
+    for _, every in cells.groupby(["table", "dataset"], sort=False):
+        table, dataset = every[["table", "dataset"]].iloc[0]
+        whole = len(GRIDS[table].columns)
+        missing = every[every["mean"].isna()].groupby("method", sort=False)["column"]
         rows = "; ".join(
-            method if len(missing) == whole else f"{method} at {', '.join(missing)}"
-            for method, missing in columns.items()
+            f"{method}" if len(columns) == whole else f"{method} at {', '.join(columns)}"
+            for method, columns in missing
         )
         if rows:
-            which = rows if table.measured else f"all {table.cells}"
-            lines.append(f"{TABLES[table.table]}, {DATASETS[table.dataset]}: {which}")
+            which = rows if every["n"].any() else f"all {len(every)}"
+            lines.append(f"{TABLES[table]}, {DATASETS[dataset]}: {which}")
     return lines
 
 
@@ -386,7 +382,7 @@ def comparison_markdown(compared: Sequence[Compared]) -> str:
 
 def comparison_csv(compared: Sequence[Compared]) -> str:
     """As CSV, a line for each group of runs, with losses in full."""
-    numbers = ("measured_on", "mean", "std", "n", "difference", "difference_std", "noise_rate")
+    numbers = ["measured_on", "mean", "std", "n", "difference", "difference_std", "noise_rate"]
     rows = [
         [
             *(*map(str, each.settings.values()), each.measured_on),
@@ -395,7 +391,7 @@ def comparison_csv(compared: Sequence[Compared]) -> str:
         ]
         for each in compared
     ]
-    return as_csv([*compared[0].settings, *numbers], rows)
+    return as_csv(pd.DataFrame(rows, columns=[*compared[0].settings, *numbers]))
 
 
 COMPARISONS: Mapping[str, Callable[[Sequence[Compared]], str]] = {
@@ -419,7 +415,7 @@ def _compared(compared: Sequence[Compared]) -> Rows:
     rows = [[*compared[0].settings, measured, "to the first", "wrong labels"]]
     for each in compared:
         settings = {**each.settings, "loss": labels[str(each.settings["loss"])]}
-        accuracy = f"{_with_spread(each.mean, each.deviation)} ({len(each.accuracies)})"
+        accuracy = f"{with_spread(each.mean, each.deviation)} ({len(each.accuracies)})"
         if measured == "accuracy (%)":
             accuracy += f", {each.measured_on}"
         ahead, spread = each.difference or (None, None)
