@@ -23,7 +23,7 @@ from labelproof.models.text import make_network
 from labelproof.seeds import derive_seed
 from labelproof.training.augmentation import gather_images, parse_augmentation
 from labelproof.training.batches import Fetched, generator_for
-from labelproof.training.metrics import MEMORY, Epoch, Tally
+from labelproof.training.metrics import MEMORY, EpochSums, Tally
 from labelproof.training.optimizer import Optimizer
 from labelproof.training.step import make_direct
 from labelproof.training.trainer import Trainer
@@ -324,7 +324,7 @@ def test_a_tally_counts_labels_and_keeps_the_first_step_that_went_wrong() -> Non
         tally = Tally(["part"], 3, CPU.device)
         for value in (1.0, 2.0, bad, 3.0, torch.nan):
             tally.add(torch.tensor(value), {"part": torch.tensor(0.5)}, logits, fetched)
-        sums, _, _ = Epoch(tally, 0, {}, 20).wait()
+        sums, _, _ = EpochSums(tally, 0, {}, 20).wait()
         assert (sums.pop("diverged"), int(tally.count)) == (2, 5)
         assert list(sums)[1:] == [
             *("part", "clean_fitted", "wrong_fitted", "wrong_corrected"),

@@ -85,7 +85,7 @@ class DivergedError(ArithmeticError):
     """Training diverged: the loss is NaN or infinite."""
 
 
-class Epoch:
+class EpochSums:
     """The sums of a finished epoch; on CUDA they are copied while the host continues.
 
     Args:
@@ -132,7 +132,7 @@ def schedules_at(epoch: int, configuration: Configuration, loss: Loss) -> dict[s
     return values
 
 
-def epoch_metrics(epoch: Epoch, examples: Examples) -> dict[str, float]:
+def epoch_metrics(epoch: EpochSums, examples: Examples) -> dict[str, float]:
     """An epoch's line in the log.
 
     Returns:

@@ -242,7 +242,7 @@ class Trainer:
         self.generator.manual_seed(derive_seed(seed, f"loss{suffix}", number))
         self.global_state.seed(derive_seed(seed, f"network{suffix}", number))
 
-    def end(self) -> metrics.Epoch:
+    def end(self) -> metrics.EpochSums:
         """Evaluate the epoch and move to the next."""
         with self._on_stream():
             if self.recorder is not None and self.images.resident:
@@ -252,7 +252,7 @@ class Trainer:
             if self.execution.world_size > 1:
                 self.tally.all_reduce()
             examples = sum(share.whole for share in self._plan.steps)
-            epoch = metrics.Epoch(self.tally, self.epoch, self._schedules, examples)
+            epoch = metrics.EpochSums(self.tally, self.epoch, self._schedules, examples)
             self.algorithm.after_epoch(self.epoch)
             if self.execution.world_size > 1:
                 # All use what the first process estimated from its share, such as a noise rate.
@@ -261,7 +261,7 @@ class Trainer:
         self.epoch, self.step = self.epoch + 1, 0
         return epoch
 
-    def collect(self, epoch: metrics.Epoch) -> dict[str, float]:
+    def collect(self, epoch: metrics.EpochSums) -> dict[str, float]:
         """Wait for an epoch's sums and return its metrics; accuracies are in percent."""
         sums, _, _ = epoch.wait()
         self._stop_if_diverged(int(sums["diverged"]))

@@ -118,7 +118,7 @@ def tune(
     """
     trials, at_once = whole("trials", trials, 1), whole("at_once", at_once, 1)
     limit = math.inf if seconds is None else within("seconds", seconds, 0)
-    course = Course(
+    running = _RunningSearch(
         replace(configuration, validation=0.0),
         choose_validation(dataset, configuration, parts=folds),
         total=trials,
@@ -128,14 +128,14 @@ def tune(
         file=file,
     )
     with StopRequest() if stop is None else nullcontext(stop) as request:
-        for event in course.run(execution or choose_execution(), at_once=at_once, stop=request):
+        for event in running.run(execution or choose_execution(), at_once=at_once, stop=request):
             if on_event is not None:
                 on_event(event)
         stopped = request.wanted
-    chosen = choose_trial(course.trials)
+    chosen = choose_trial(running.trials)
     if chosen is not None:
         configuration = chosen.configure(configuration)
-    return Search(configuration, tuple(rank(course.trials)), chosen, stopped)
+    return Search(configuration, tuple(rank(running.trials)), chosen, stopped)
 
 
 _SMALL = 10_000
@@ -210,7 +210,7 @@ def count_folds(parts: int | str, examples: int) -> int:
 
 
 @dataclass
-class Course:
+class _RunningSearch:
     """A search in progress: its trials, the settings to try next, and the active runs."""
 
     configuration: Configuration
