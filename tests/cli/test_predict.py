@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from labelproof.cli.main import show_warnings
 from labelproof.data import load_digits
 from labelproof.data.image_folder import load_folder
 from labelproof.data.notices import DataWarning
-from labelproof.verbs.predictions import find_images
+from labelproof.verbs.predictions import read_samples
 from labelproof.verbs.run import load_run
 
 
@@ -82,7 +83,7 @@ def test_the_table_goes_to_a_file_or_to_standard_output(
 
 
 def test_files_that_are_not_images_are_told_as_fit_does(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    digits_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_images(tmp_path, ["a/1.gif", "a/2.tif", "b/1.png"])
     for name in ("a/3.heic", "b/4.HEIC", "b/IM0001", "b/._3.HEIC"):
@@ -90,27 +91,28 @@ def test_files_that_are_not_images_are_told_as_fit_does(
     with pytest.warns(DataWarning, match="3 files left out") as caught:
         load_folder(tmp_path)
     with show_warnings():
-        find_images([tmp_path], (1, 8, 8))
+        read_samples(load_run(digits_run), tmp_path)
     assert capsys.readouterr().err.splitlines() == [f"warning: {caught[0].message}"]
 
 
-def test_one_image_is_not_taken_for_many(tmp_path: Path) -> None:
+def test_one_image_is_not_taken_for_many(digits_run: Path, tmp_path: Path) -> None:
+    run = load_run(digits_run)
     path, grey, colour = tmp_path / "one.npy", (1, 8, 8), (3, 32, 32)
-    for run, shape, reason in (
+    for inputs, shape, reason in (
         (colour, (32, 32, 3), "which would be 32 grey images"),
         (colour, (40, 60, 1), "which would be 40 grey images"),
         (colour, (3, 32, 32), "which would be 3 grey images"),
         (grey, (8, 8, 3), "which would be 8 grey images"),
         (grey, (8, 8), "a single image"),
     ):
+        run = replace(run, description=replace(run.description, input_shape=inputs))
         np.save(path, np.zeros(shape, np.uint8))
         with pytest.raises(ValueError, match="array") as caught:
-            list(find_images([path], run))
+            read_samples(run, path)
         for part in (str(path), f"got {shape}", reason, "a single image is given as array[None]"):
             assert part in str(caught.value)
         np.save(path, np.zeros((1, *shape), np.uint8))
-        ((images, _),) = find_images([path], run)
-        assert len(images) == 1
+        assert len(read_samples(run, path)[0]) == 1
 
 
 def test_a_table_names_the_images(digits_run: Path, tmp_path: Path) -> None:

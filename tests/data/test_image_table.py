@@ -6,8 +6,9 @@ from made_images import write_images
 from notices import told
 
 from labelproof.data import load_dataset
-from labelproof.data.image_table import listed_images, load_image_table
+from labelproof.data.image_table import image_paths, load_image_table
 from labelproof.data.notices import DataWarning
+from labelproof.data.table import read_table
 
 TABLE = "path,label\n1.png,cat\n2.png,dog\nsub/3.png,cat\n4.jpg,dog\n"
 
@@ -109,13 +110,6 @@ def test_what_cannot_be_used_is_left_out_by_choice_and_named(folder: Path) -> No
         load_image_table(write(folder, "path,label\ngone.png,a\n"), on_error="skip")
 
 
-def test_images_are_listed_with_one_more_column(folder: Path) -> None:
-    file = write(folder, "key,file\n007,1.png\n008,\n009,gone.png\n")
-    listed = listed_images(file, "KEY")
-    assert [(row, Path(path).name, key) for row, path, key in listed] == [
-        ("line 2", "1.png", "007"),
-        ("line 3", "", "008"),
-        ("line 4", "gone.png", "009"),
-    ]
-    with pytest.raises(ValueError, match="id: "):
-        listed_images(file, "keys?")
+def test_images_are_listed_empty_cells_too(folder: Path) -> None:
+    table = read_table(write(folder, "key,file\n007,1.png\n008,\n009,gone.png\n"))
+    assert [Path(path).name for path in image_paths(table)] == ["1.png", "", "gone.png"]

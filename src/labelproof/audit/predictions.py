@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labelproof.data.arrays import admit_labels, as_words, read_arrays
 from labelproof.data.dataset import Dataset, order_classes
-from labelproof.data.image_table import listed_images
+from labelproof.data.image_table import image_paths
 from labelproof.data.images import file_names, sample_names
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.table import (
@@ -267,16 +267,11 @@ def _table_rows(labels: Any, data: str | os.PathLike[str], column: str | None = 
     place, source = readable(str(data)), table_of(labels, data)
     if source is None:
         raise ValueError(f"--id: expected a column of a table, got {column!r} of {place}")
-    if labels.tabular:
-        table = read_table(source, text=[] if column is None else [column], on_error="skip")
-        if column is not None:
-            column = find_column(table.columns, column, place=place, argument="--id")
-        cells = range(len(table)) if column is None else as_text(table[column])
-        names = row_names(table)
-    else:
-        _, files, cells = zip(*listed_images(source, column), strict=True)
-        cells = range(len(files)) if column is None else cells
-        names = file_names(files, data)
+    table = read_table(source, text=[] if column is None else [column], on_error="skip")
+    if column is not None:
+        column = find_column(table.columns, column, place=place, argument="--id")
+    cells = range(len(table)) if column is None else as_text(table[column])
+    names = row_names(table) if labels.tabular else file_names(image_paths(table), data)
     return pd.Series([*cells], [*names], dtype=object)
 
 

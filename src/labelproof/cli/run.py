@@ -20,7 +20,7 @@ from labelproof.ranges import choose
 from labelproof.training.export import preprocessing
 from labelproof.training.files import write_text
 from labelproof.verbs.evaluation import Evaluation
-from labelproof.verbs.predictions import predict_paths
+from labelproof.verbs.predictions import predict_samples
 from labelproof.verbs.run import load_run
 
 _SHOWN = 40
@@ -132,7 +132,7 @@ def predict(
         unreadable.append(reason)
         warn(reason)
 
-    tables = predict_paths(
+    tables = predict_samples(
         load_run(run, device, network=network),
         paths,
         identify=id,

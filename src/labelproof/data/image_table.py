@@ -16,9 +16,7 @@ from labelproof.data.splits import report_shared_groups
 from labelproof.data.table import (
     TableSource,
     as_text,
-    find_column,
     read_labelled,
-    read_table,
     row_names,
     split_parts,
     table_place,
@@ -118,16 +116,9 @@ def _require_images(table: pd.DataFrame, place: str, *, drop: Sequence[str] = ()
     return images
 
 
-def listed_images(source: TableSource, column: str | None = None) -> list[tuple[str, str, str]]:
-    """The name of each row of an image table, the image's path, and the cell of `column`."""
-    table = read_table(source, text=[] if column is None else [column])
-    place = table_place(table)
-    images = _require_images(table, place)
-    extra = pd.Series("", index=table.index)
-    if column is not None:
-        extra = as_text(table[find_column(table.columns, column, place=place, argument="id")])
-    files = _paths(as_text(table[images]), table)
-    return list(zip(row_names(table), files, extra, strict=True))
+def image_paths(table: pd.DataFrame) -> list[str]:
+    """The path of the image that each row of a table names; empty where it names none."""
+    return _paths(as_text(table[_require_images(table, table_place(table))]), table)
 
 
 def _paths(written: pd.Series, table: pd.DataFrame) -> list[str]:

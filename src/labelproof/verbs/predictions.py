@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,57 +18,62 @@ from torch import Tensor
 from labelproof.data.arrays import FEATURES, IMAGES, array_table, as_images, read_arrays
 from labelproof.data.dataset import Dataset
 from labelproof.data.image_folder import report_other_files
-from labelproof.data.image_table import listed_images
+from labelproof.data.image_table import image_paths
 from labelproof.data.images import (
-    SUFFIXES,
     OnError,
     UnreadableImageError,
     decode_image,
+    is_image,
+    look_at_each,
 )
 from labelproof.data.load import ARRAYS, load_dataset
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.published import is_known
-from labelproof.data.table import TableSource, as_text, find_column, is_table, read_table, row_names
+from labelproof.data.table import as_text, find_column, is_table, read_table, row_names
 from labelproof.training.batches import CHUNK
 from labelproof.training.trained_network import TrainedNetwork
+from labelproof.verbs.inputs import is_path
 
 Location: TypeAlias = str | os.PathLike[str]
 NewData: TypeAlias = Location | Sequence[Location] | pd.DataFrame | NDArray[Any] | Dataset
 """Samples to predict: a path or several, a DataFrame, an array or a dataset."""
 
 Samples: TypeAlias = tuple[Any, pd.DataFrame]
-"""Rows or images (paths, pixels or errors), and the columns that come before their predictions."""
+"""Rows, or images and paths of images, and where each is from: the index and the first columns of
+its prediction."""
 
 _COLUMNS = ("path", "row", "label", "probability")
 
 
-def predict_paths(
+def predict_samples(
     run: TrainedNetwork,
-    paths: Sequence[Path],
+    sources: Sequence[Any],
     *,
     identify: str | None = None,
     on_error: OnError = "raise",
     on_unreadable: Callable[[str], None] = notice,
 ) -> Iterator[pd.DataFrame]:
-    """Predictions for files, in chunks.
+    """Predictions in chunks; unreadable images are left out.
 
-    All tables are read, and all images listed, before this returns.
+    All tables are read, and all images listed, before this returns: an error in one comes before
+    any prediction.
     """
     if identify is not None and identify.casefold() in _COLUMNS:
         raise ValueError(f"--id: expected a column that is none of {_COLUMNS}, got {identify!r}")
-    if run.tabular:
-        # All files are read first, so that an error in one comes before any prediction.
-        read = [_read_rows(run, path, identify, on_error) for path in paths]
-        return (_as_table(run, places, run.probabilities(rows)) for rows, places in read)
-    found = find_images(paths, run.description.input_shape, identify=identify)
-    return predict_images(run, found, on_unreadable)
+    read = [read_samples(run, source, identify=identify, on_error=on_error) for source in sources]
+    named = dict.fromkeys(("path", "index", "row", identify))
+    columns = [name for name in named if any(name in places for _, places in read)]
+    found = [(inputs, places.reindex(columns=columns, fill_value="")) for inputs, places in read]
+    return _predict(run, found, on_unreadable)
 
 
 def predict_data(
     run: TrainedNetwork, data: NewData, *, on_error: OnError = "raise"
 ) -> pd.DataFrame:
     """Predictions for samples of any kind, as `Run.predict` returns them."""
-    table = _predict_data(run, data, on_error)
+    several = isinstance(data, list) and data and all(map(is_path, data))
+    sources: Any = data if several else [data]
+    table = pd.concat(list(predict_samples(run, sources, on_error=on_error))).loc[:, "label":]
     # As pandas reads them from a table, so that they can be compared with labels there.
     names = run.description.class_names
     if {*names} <= {"False", "True"}:
@@ -77,55 +82,102 @@ def predict_data(
     return table.astype({"label": np.int64}) if whole else table
 
 
-def _predict_data(run: TrainedNetwork, data: NewData, on_error: OnError) -> pd.DataFrame:
-    if isinstance(data, str) and is_known(data):
-        data = load_dataset(data)
-    given: Sequence[Any] = data if isinstance(data, list) else [data]
-    if given and all(isinstance(path, str | os.PathLike) for path in given):
-        found = predict_paths(run, [Path(path).expanduser() for path in given], on_error=on_error)
-        table = pd.concat(list(found), ignore_index=True)
-        column = next(name for name in ("row", "index", "path") if name in table)
-        table = table.set_index(column).drop(columns="path", errors="ignore")
-        return table.set_axis(table.index.astype(int)) if column == "index" else table
-    if isinstance(data, Dataset):
-        split = data.splits.get("test", data.train)
-        index = range(len(split)) if split.places is None else list(split.places)
-        return _as_table(run, pd.DataFrame(index=index), run.probabilities(split.images))
+def read_samples(
+    run: TrainedNetwork, source: Any, *, identify: str | None = None, on_error: OnError = "raise"
+) -> Samples:
+    """The inputs of a run's network for samples of any kind, and where each comes from."""
+    path = Path(source if is_path(source) else "data").expanduser()
+    place = readable(str(path))
+    if isinstance(source, str) and is_known(source):
+        source = load_dataset(source)
+    if isinstance(source, Dataset):
+        split = source.splits.get("test", source.train)
+        return split.images, pd.DataFrame(index=list(split.places or range(len(split))))
+    named = is_path(source)
+    if named and not path.exists():
+        raise FileNotFoundError(f"{place}: there is no such file or folder")
+    if named and path.suffix.lower() in ARRAYS:
+        source = load_array(path)
+    elif named and not run.tabular and not is_table(path):
+        images = _find_images(path, place)
+        return images, pd.Index(map(readable, images), name="path").to_frame()
+    rows = run.tabular and not isinstance(source, np.ndarray)
+    if rows or is_path(source) or hasattr(source, "columns"):
+        return _read_table(run, source, place, identify, on_error)
+    array = np.asarray(source)
     if run.tabular:
-        frame: Any = array_table(data, "data") if isinstance(data, np.ndarray) else data
-        table = read_table(frame, on_error=on_error)
-        rows = run.columns.encode(table, place="data", on_error=on_error)
-        return _as_table(run, table[[]], run.probabilities(rows))
-    if isinstance(data, pd.DataFrame):
-        images, index = _listed(data, "data", None)[0], data.index
+        inputs = run.columns.encode(array_table(array, place), place=place, on_error=on_error)
     else:
-        images = _array_images(np.asarray(data), run.description.input_shape, "data")
-        index = range(len(images))
-    places = pd.DataFrame(index=index)
-    return pd.concat(list(predict_images(run, [(images, places)], notice)))
+        inputs = _array_images(array, run.description.input_shape, place)
+    index = pd.RangeIndex(len(inputs), name="index" if named else None)
+    return inputs, pd.DataFrame({"path": place, "index": index}, index=index)
 
 
-def _read_rows(run: TrainedNetwork, path: Path, identify: str | None, on_error: OnError) -> Samples:
-    """The features of a file's rows, and for each its path, line and identifier, if any."""
-    place, columns = readable(str(path)), run.columns
-    if path.suffix.lower() in ARRAYS:
-        rows = columns.encode(array_table(load_array(path), place), place=place, on_error=on_error)
-        return rows, pd.DataFrame({"path": place, "row": [str(row) for row in range(len(rows))]})
-    table = read_table(
-        path,
-        text=[] if identify is None else [identify],
-        decimal=columns.decimal,
-        thousands=columns.thousands,
-        on_error=on_error,
-    )
-    if not len(table):
+def _find_images(path: Path, place: str) -> list[str]:
+    """The image file at a path, or those in a folder, sorted."""
+    if not path.is_dir():
+        return [str(path)]
+    files = list(map(str, sorted(file for file in path.rglob("[!.]*") if file.is_file())))
+    images = [file for file in files if is_image(file)]
+    others = [file for file in files if not is_image(file)]
+    if not images:
+        more = f"; {count(len(others), 'other file')} there: {few(others)}" * bool(others)
+        raise ValueError(f"{place}: expected images in this folder, found none{more}")
+    report_other_files(place, others)
+    return images
+
+
+def _read_table(
+    run: TrainedNetwork, source: Any, place: str, identify: str | None, on_error: OnError
+) -> Samples:
+    """The rows of a table, or the images that it names."""
+    numbers = ("decimal", "thousands") if run.tabular else ()
+    how: Any = {name: getattr(run.columns, name) for name in numbers}
+    table = read_table(source, text=[identify] if identify else [], on_error=on_error, **how)
+    rows, named = list(row_names(table)), is_path(source)
+    if named and not rows:
         raise ValueError(f"{place}: expected a row for each example, got none")
-    rows = columns.encode(table, place=place, on_error=on_error)
-    places = pd.DataFrame({"path": place, "row": list(row_names(table))})
+    index = pd.Index(rows, name="row") if named else table.index
+    places = pd.DataFrame({"path": place, "row": rows}, index=index)
     if identify is not None:
         column = find_column(table.columns, identify, place=place, argument="id")
         places[identify] = as_text(table[column]).tolist()
-    return rows, places
+    if run.tabular:
+        return run.columns.encode(table, place=place, on_error=on_error), places
+    files = image_paths(table)
+    # An empty cell is reported as the path of an image that is not there.
+    files = [file or f"{place}: no image in {row}" for file, row in zip(files, rows, strict=True)]
+    return files, places.assign(path=list(map(readable, files)))
+
+
+def _predict(
+    run: TrainedNetwork, read: Sequence[Samples], on_unreadable: Callable[[str], None]
+) -> Iterator[pd.DataFrame]:
+    for inputs, places in read:
+        if run.tabular:
+            yield _as_table(run, places, run.probabilities(inputs))
+            continue
+        fitted = look_at_each(range(len(inputs)), partial(_fit, run, inputs))
+        for start in range(0, len(inputs), CHUNK):
+            part = list(islice(fitted, CHUNK))
+            for problem in part:
+                if isinstance(problem, UnreadableImageError):
+                    on_unreadable(str(problem))
+            pixels = [image for image in part if isinstance(image, np.ndarray)]
+            kept = [isinstance(image, np.ndarray) for image in part]
+            found = run.fitted_probabilities(np.stack(pixels)) if pixels else run.probabilities([])
+            yield _as_table(run, places[start : start + CHUNK][kept], found)
+
+
+def _fit(run: TrainedNetwork, images: Any, index: int) -> NDArray[np.uint8] | UnreadableImageError:
+    """An image at the network's size, or the error if it cannot be read."""
+    try:
+        image = images[index]
+        if isinstance(image, str):
+            image = decode_image(image, mode="L" if run.description.input_shape[0] == 1 else "RGB")
+        return run.fit_image(image)
+    except UnreadableImageError as error:
+        return error
 
 
 def _as_table(run: TrainedNetwork, places: Any, probabilities: Tensor) -> pd.DataFrame:
@@ -136,92 +188,15 @@ def _as_table(run: TrainedNetwork, places: Any, probabilities: Tensor) -> pd.Dat
     return pd.concat([places, pd.DataFrame({**predicted, **each}, index=places.index)], axis=1)
 
 
-def predict_images(
-    run: TrainedNetwork, found: Sequence[Samples], on_unreadable: Callable[[str], None]
-) -> Iterator[pd.DataFrame]:
-    """Predictions for images, in chunks; unreadable images are left out."""
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-        for images, places in found:
-            for start in range(0, max(len(images), 1), CHUNK):
-                part = slice(start, start + CHUNK)
-                fitted = list(pool.map(partial(_fit, run), images[part]))
-                for problem in fitted:
-                    if isinstance(problem, UnreadableImageError):
-                        on_unreadable(str(problem))
-                pixels = [each for each in fitted if isinstance(each, np.ndarray)]
-                kept = places[part][[isinstance(each, np.ndarray) for each in fitted]]
-                probabilities = (
-                    run.fitted_probabilities(np.stack(pixels)) if pixels else run.probabilities([])
-                )
-                yield _as_table(run, kept, probabilities)
-
-
-def _fit(run: TrainedNetwork, image: Any) -> NDArray[np.uint8] | UnreadableImageError:
-    """An image at the network's size, or the error if it cannot be read."""
-    if isinstance(image, str):
-        try:
-            image = decode_image(image, mode="L" if run.description.input_shape[0] == 1 else "RGB")
-        except UnreadableImageError as error:
-            return error
-    return image if isinstance(image, UnreadableImageError) else run.fit_image(image)
-
-
-def find_images(
-    paths: Sequence[Path], shape: tuple[int, ...], *, identify: str | None = None
-) -> list[Samples]:
-    """All images at some paths, in the order of the paths; those of a folder are sorted."""
-    found = [_images_at(path, shape, identify) for path in paths]
-    kinds = ("path", "index", "row", identify)
-    columns = [each for each in kinds if each and any(each in places for _, places in found)]
-    return [(images, places.reindex(columns=columns, fill_value="")) for images, places in found]
-
-
-def _images_at(path: Path, shape: tuple[int, ...], identify: str | None) -> Samples:
-    place, others = readable(str(path)), []
-    if not path.exists():
-        raise FileNotFoundError(f"{place}: there is no such file or folder")
-    if path.is_file() and path.suffix.lower() in ARRAYS:
-        images = _array_images(load_array(path), shape, place)
-        index = [str(number) for number in range(len(images))]
-        return images, pd.DataFrame({"path": place, "index": index})
-    if is_table(path):
-        images, places = _listed(path, place, identify)
-    else:
-        images = [str(path)]
-        if path.is_dir():
-            files = sorted(file for file in path.rglob("[!.]*") if file.is_file())
-            images = [str(file) for file in files if file.suffix.lower() in SUFFIXES]
-            others = [str(file) for file in files if file.suffix.lower() not in SUFFIXES]
-        places = pd.DataFrame({"path": [readable(name) for name in images]})
-    if not any(isinstance(image, str) for image in images):
-        what = "folder" if path.is_dir() else "table"
-        more = f"; {count(len(others), 'other file')} there: {few(others)}" * bool(others)
-        raise ValueError(f"{place}: expected images in this {what}, found none{more}")
-    report_other_files(place, others)
-    return images, places
-
-
-def _listed(source: TableSource, place: str, identify: str | None) -> Samples:
-    """The images of a table; a missing one is reported when it is read, like a damaged one."""
-    listed = listed_images(source, identify)
-    images = [
-        file or UnreadableImageError(f"{place}: {row}: names no image") for row, file, _ in listed
-    ]
-    rows = [(readable(file), row, name) for row, file, name in listed]
-    return images, pd.DataFrame(rows, columns=["path", "row", identify])
-
-
 def load_array(path: Path) -> NDArray[Any]:
     """The array in a NumPy file: the images, else the features, else the only one."""
     arrays = read_arrays(path)
-    for names in (IMAGES, FEATURES, arrays):
-        chosen = [name for name in names if name in arrays]
-        if len(chosen) == 1:
-            return arrays[chosen[0]]
-        if chosen:
-            break
-    place, found = readable(str(path)), few(list(arrays))
-    raise ValueError(f"{place}: expected one array, or one called images, found {found}")
+    images, rows = ([name for name in names if name in arrays] for names in (IMAGES, FEATURES))
+    chosen = images or rows or list(arrays)
+    if len(chosen) != 1:
+        place, found = readable(str(path)), few(list(arrays))
+        raise ValueError(f"{place}: expected one array, or one called images, found {found}")
+    return arrays[chosen[0]]
 
 
 def _array_images(images: NDArray[Any], shape: tuple[int, ...], place: str) -> NDArray[np.uint8]:
