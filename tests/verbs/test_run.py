@@ -67,6 +67,8 @@ def test_images_are_predicted_from_arrays_datasets_and_files(
     assert found.index.tolist() == [f"{tmp_path}/photos/{name}" for name in ("a.png", "b/c.png")]
     files = sorted((tmp_path / "photos").rglob("[ac].png"))
     pd.testing.assert_frame_equal(digits.predict(files), found)
+    both = digits.predict([tmp_path / "new.npy", *files])
+    assert both.index.tolist() == [*from_file.index, *found.index]
     frame = pd.DataFrame({"file": [*map(str, files)]}, index=["x", "y"])
     pd.testing.assert_frame_equal(digits.predict(frame), found.set_axis(frame.index))
     with pytest.raises(ValueError, match="column of images"):

@@ -58,7 +58,7 @@ def load_folder(
         raise ValueError(f"{place}: expected a folder of images for each class, found none{found}")
     if not any(listed["train"].values()):
         raise ValueError(f"{place}: the folder train holds no images")
-    report_other_files(place, ignored)
+    _report_others(place, ignored)
     for kind, word, why in (
         ("loose", "image", "left out, in no class folder"),
         ("empty", "class folder", "without an image"),
@@ -77,7 +77,21 @@ def load_folder(
     return dataset_from_files(name, splits, None, on_error, short_side)
 
 
-def report_other_files(place: str, names: Sequence[str]) -> None:
+def find_images(path: Path) -> list[str]:
+    """The image file at a path, or those in a folder and its subfolders, sorted."""
+    if not path.is_dir():
+        return [str(path)]
+    files = list(map(str, sorted(file for file in path.rglob("[!.]*") if file.is_file())))
+    place, images = readable(str(path)), [file for file in files if is_image(file)]
+    others = [file for file in files if not is_image(file)]
+    if not images:
+        more = f"; {count(len(others), 'other file')} there: {few(others)}" * bool(others)
+        raise ValueError(f"{place}: expected images in this folder, found none{more}")
+    _report_others(place, others)
+    return images
+
+
+def _report_others(place: str, names: Sequence[str]) -> None:
     """Warn of files that are left out, since they have no image extension."""
     if names:
         files = f"{count(len(names), 'file')} left out"

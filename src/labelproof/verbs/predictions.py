@@ -17,15 +17,9 @@ from torch import Tensor
 
 from labelproof.data.arrays import FEATURES, IMAGES, array_table, as_images, read_arrays
 from labelproof.data.dataset import Dataset
-from labelproof.data.image_folder import report_other_files
+from labelproof.data.image_folder import find_images
 from labelproof.data.image_table import image_paths
-from labelproof.data.images import (
-    OnError,
-    UnreadableImageError,
-    decode_image,
-    is_image,
-    look_at_each,
-)
+from labelproof.data.images import OnError, UnreadableImageError, decode_image, look_at_each
 from labelproof.data.load import ARRAYS, load_dataset
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.published import is_known
@@ -99,7 +93,7 @@ def read_samples(
     if named and path.suffix.lower() in ARRAYS:
         source = load_array(path)
     elif named and not run.tabular and not is_table(path):
-        images = _find_images(path, place)
+        images = find_images(path)
         return images, pd.Index(map(readable, images), name="path").to_frame()
     rows = run.tabular and not isinstance(source, np.ndarray)
     if rows or is_path(source) or hasattr(source, "columns"):
@@ -111,20 +105,6 @@ def read_samples(
         inputs = _array_images(array, run.description.input_shape, place)
     index = pd.RangeIndex(len(inputs), name="index" if named else None)
     return inputs, pd.DataFrame({"path": place, "index": index}, index=index)
-
-
-def _find_images(path: Path, place: str) -> list[str]:
-    """The image file at a path, or those in a folder, sorted."""
-    if not path.is_dir():
-        return [str(path)]
-    files = list(map(str, sorted(file for file in path.rglob("[!.]*") if file.is_file())))
-    images = [file for file in files if is_image(file)]
-    others = [file for file in files if not is_image(file)]
-    if not images:
-        more = f"; {count(len(others), 'other file')} there: {few(others)}" * bool(others)
-        raise ValueError(f"{place}: expected images in this folder, found none{more}")
-    report_other_files(place, others)
-    return images
 
 
 def _read_table(
