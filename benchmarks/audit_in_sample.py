@@ -27,7 +27,6 @@ from labelproof.audit.findings import Findings
 from labelproof.audit.predictions import predict_trained
 from labelproof.data.load import load_dataset
 from labelproof.noise import corrupt, pair_matrix, symmetric_matrix
-from labelproof.verbs.inputs import Reading, read_data
 
 RESULTS = Path(__file__).parent / "results" / "audit-in-sample.json"
 RUNS = (
@@ -69,7 +68,7 @@ def measure(
         warnings.simplefilter("ignore")
         more = {"network": "cnn4(width=8)", "epochs": epochs, "audit": False, "progress": False}
         run = lp.fit((images, given), output=Path(folder) / "run", loss=loss, **more)
-        predictions = predict_trained(run, read_data((images, given), Reading()))
+        predictions = predict_trained(run, load_dataset((images, given)))
     unseen = predictions.unseen
     assert unseen is not None
     entry = {"data": data, "noise": noise, "loss": loss or "chosen by fit", "epochs": epochs}

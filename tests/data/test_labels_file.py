@@ -133,9 +133,10 @@ def test_rows_are_named_by_their_lines_and_arrays_by_number(tmp_path: Path) -> N
     images = np.arange(4 * 64, dtype=np.uint8).reshape(4, 1, 8, 8)
     dataset = Dataset("a", {"train": Split(images, np.array([0, 1, 0, 1]))}, ("x", "y"), (0,), (1,))
     (tmp_path / "r.csv").write_text("sample,label\n2,y\n1,x\n0,\n")
-    found = relabel(dataset, "a.npz", tmp_path / "r.csv")
-    assert found.train.labels.tolist() == [0, 1, 1]
-    assert np.array_equal(found.train.array, images[1:])
+    for data in (dataset, (images, list("xyxy"))):
+        found = load_dataset(data, labels=tmp_path / "r.csv")
+        assert found.train.labels.tolist() == [0, 1, 1]
+        assert np.array_equal(found.train.array, images[1:])
     assert dataset.train.labels.tolist() == [0, 1, 0, 1]
 
 

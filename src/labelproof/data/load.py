@@ -1,19 +1,23 @@
-"""Load a dataset by its name, from a path or from a DataFrame."""
+"""Load a dataset by its name, from a path, from a DataFrame or from arrays."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from labelproof.data.arrays import load_arrays
-from labelproof.data.dataset import Dataset
+import numpy as np
+import pandas as pd
+
+from labelproof.data.arrays import array_table, as_images, class_indices, load_arrays
+from labelproof.data.columns import Columns
+from labelproof.data.dataset import Dataset, Split
 from labelproof.data.huggingface import load_huggingface
 from labelproof.data.image_folder import load_folder
 from labelproof.data.image_table import image_column, load_image_table
-from labelproof.data.images import OnError
+from labelproof.data.images import OnError, channel_statistics
 from labelproof.data.labels_file import relabel
 from labelproof.data.published import is_known, load_published, load_webvision
 from labelproof.data.table import (
@@ -28,9 +32,15 @@ from labelproof.data.table import (
 ARRAYS = (".npz", ".npy")
 """Extensions of array files."""
 
+Like: TypeAlias = tuple[Columns, Sequence[str]]
+"""Columns and class names learned elsewhere."""
+
+LabelledData: TypeAlias = TableSource | tuple[Any, Any] | Dataset
+"""A path or a dataset's name, a DataFrame with a label column, `(X, y)`, or a dataset."""
+
 
 def load_dataset(
-    name_or_path: TableSource,
+    data: LabelledData,
     *,
     root: str | os.PathLike[str] | None = None,
     on_error: OnError = "raise",
@@ -42,6 +52,7 @@ def load_dataset(
     decimal: str = ".",
     thousands: str | None = None,
     features: bool = True,
+    like: Like | None = None,
 ) -> Dataset:
     """Read a dataset.
 
@@ -49,9 +60,10 @@ def load_dataset(
     any other table holds the examples itself, and so does one whose column of images is dropped.
 
     Args:
-        name_or_path: A name (`digits`, `mnist`, `fashion-mnist`, `cifar10`, `cifar100`,
-            `webvision`), the path of images sorted into folders, of a table or of arrays, or a
-            DataFrame. A name comes first: write `./mnist` for a folder of that name.
+        data: A name (`digits`, `mnist`, `fashion-mnist`, `cifar10`, `cifar100`, `webvision`), the
+            path of images sorted into folders, of a table or of arrays, a DataFrame, rows or images
+            and their labels `(X, y)`, or a dataset. A name comes first: write `./mnist` for a
+            folder of that name.
         root: The folder of the named datasets; else `LABELPROOF_DATA`, else the user's cache.
         on_error: For unreadable images, and unusable rows and cells of a table: `"raise"` raises,
             `"skip"` leaves them out with a warning that names them.
@@ -67,20 +79,16 @@ def load_dataset(
         decimal: The decimal point of numbers in a table's text.
         thousands: The separator of thousands in a table's text.
         features: Whether to read a table's features; if not, rows have only labels and names.
+        like: Columns and class names learned elsewhere, to read further rows of the same kind; some
+            of the classes may be missing here.
 
     >>> load_dataset("digits").image_shape
     (1, 8, 8)
+    >>> load_dataset((np.arange(12.0).reshape(6, 2), list("aabbab")))
+    Dataset('table', train: 6 rows of 2 features, 2 classes: a, b)
     """
-    for argument, value in {"label": label, "group": group}.items():
-        if value is not None and not isinstance(value, str):
-            raise TypeError(f"{argument}: expected the name of a column, got {value!r}")
-    dropped = (drop,) if isinstance(drop, str) else tuple(drop)
-    reading = Reading(label, labels, dropped, group, decimal, thousands, root, tuple(annotators))
-    dataset = _load(name_or_path, reading, on_error, features)
-    if labels is None:
-        return dataset
-    data = name_or_path if isinstance(name_or_path, str | os.PathLike) else "table"
-    return relabel(dataset, data, labels)
+    given = {**locals(), "data_root": root}
+    return Reading.of(given).load(data, on_error=on_error, features=features, like=like)
 
 
 @dataclass(frozen=True)
@@ -100,22 +108,35 @@ class Reading:
     group: str | None = None
     decimal: str = "."
     thousands: str | None = None
-    root: str | os.PathLike[str] | None = None
+    data_root: str | os.PathLike[str] | None = None
     annotators: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value in (("label", self.label), ("group", self.group)):
+            if value is not None and not isinstance(value, str):
+                raise TypeError(f"{name}: expected the name of a column, got {value!r}")
 
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> Reading:
-        """The inverse of `as_values` and `options`."""
-        same = {name: kept.get(name) for name in ("label", "labels", "group", "thousands")}
-        drop, annotators = (tuple(kept.get(name) or ()) for name in ("drop", "annotators"))
-        decimal, root = kept.get("decimal") or ".", kept.get("data_root")
-        return cls(**same, drop=drop, annotators=annotators, decimal=decimal, root=root)
+        """The options among named values, such as `as_values` and `options` return."""
+        names = cls.__dataclass_fields__
+        given = {name: kept[name] for name in names if kept.get(name) is not None}
+        for name in {"drop", "annotators"} & given.keys():
+            given[name] = (given[name],) if isinstance(given[name], str) else tuple(given[name])
+        return cls(**given)
 
     def load(
-        self, data: TableSource, *, on_error: OnError = "raise", features: bool = True
+        self,
+        data: LabelledData,
+        *,
+        on_error: OnError = "raise",
+        features: bool = True,
+        like: Like | None = None,
     ) -> Dataset:
-        """Read data with these options."""
-        return load_dataset(data, on_error=on_error, features=features, **vars(self))
+        """Read data with these options; see `load_dataset`."""
+        dataset = _load(data, self, on_error, features, like)
+        place = data if isinstance(data, str | os.PathLike) else "table"
+        return dataset if self.labels is None else relabel(dataset, place, self.labels)
 
     def found_in(self, dataset: Dataset) -> Reading:
         """The same options with the columns found in the data."""
@@ -125,17 +146,16 @@ class Reading:
 
     def as_values(self) -> dict[str, Any]:
         """Plain values for a run: paths as they were given."""
-        labels = None if self.labels is None else os.fspath(self.labels)
-        decimal = None if self.decimal == "." else self.decimal
-        values = asdict(self) | {"labels": labels, "drop": list(self.drop), "decimal": decimal}
-        values["annotators"] = list(self.annotators)
-        unused = {"root"} if self.annotators else {"root", "annotators"}
+        values = vars(self) | {"drop": list(self.drop), "annotators": list(self.annotators)}
+        values["labels"] = self.labels and os.fspath(self.labels)
+        values["decimal"] = None if self.decimal == "." else self.decimal
+        unused = {"data_root"} if self.annotators else {"data_root", "annotators"}
         return {name: value for name, value in values.items() if name not in unused}
 
     def options(self) -> dict[str, Any]:
         """Plain values for an audit, whose review may start anywhere: absolute paths."""
         chosen = {name: value for name, value in self.as_values().items() if value}
-        paths = {"labels": self.labels, "data_root": self.root}
+        paths = {"labels": self.labels, "data_root": self.data_root}
         absolute = {name: path and os.path.abspath(path) for name, path in paths.items()}
         return {"label": self.label} | chosen | absolute
 
@@ -151,29 +171,36 @@ class Reading:
 
     def _given(self) -> Iterator[tuple[str, str]]:
         """The name and the value of each option that is set, column by column."""
-        for name, value in {**self.as_values(), "data-root": self.root}.items():
+        for name, value in {**self.as_values(), "data-root": self.data_root}.items():
             for each in value if isinstance(value, list) else [value]:
                 if each:
                     yield name, str(each)
 
 
-def _load(source: TableSource, reading: Reading, on_error: OnError, features: bool) -> Dataset:
+def _load(
+    source: LabelledData, reading: Reading, on_error: OnError, features: bool, like: Like | None
+) -> Dataset:
+    if isinstance(source, Dataset):
+        reading.refuse_columns("a dataset")
+        return source
+    if isinstance(source, tuple):
+        return _load_pair(source, reading, on_error, features, like)
     if not isinstance(source, str | os.PathLike):
-        return _load_table(source, reading, on_error, features)
+        return _load_table(source, reading, on_error, features, like)
     name, path = source if isinstance(source, str) else "", Path(source).expanduser()
     known = is_known(name)
     if not known and path.is_file() and is_table(path):
-        return _load_table(path, reading, on_error, features)
+        return _load_table(path, reading, on_error, features, like)
     if known or path.exists():
         reading.refuse_columns(source)
     if known or not (path.exists() or path.suffix or path.name != name):
-        return load_published(name, reading.root, on_error=on_error)
+        return load_published(name, reading.data_root, on_error=on_error)
     if (path / "info" / "train_filelist_google.txt").exists():
         return load_webvision(path, on_error=on_error)
     if not path.exists():
         raise FileNotFoundError(f"{path}: there is no such file or folder")
     if path.suffix.lower() in ARRAYS:
-        return load_arrays(path, on_error=on_error)
+        return load_arrays(path, on_error=on_error, like=like)
     if not path.is_dir():
         expected = ", ".join((*ENDINGS, *ARRAYS))
         raise ValueError(f"{path}: expected a folder or a file that ends in {expected}")
@@ -182,9 +209,31 @@ def _load(source: TableSource, reading: Reading, on_error: OnError, features: bo
     return load(path, on_error=on_error)
 
 
-def _load_table(
-    source: TableSource, reading: Reading, on_error: OnError, features: bool
+def _load_pair(
+    source: tuple[Any, Any], reading: Reading, on_error: OnError, features: bool, like: Like | None
 ) -> Dataset:
+    inputs, labels = source[0], np.asarray(source[1])
+    if like is None and np.ndim(inputs) > 2:
+        reading.refuse_columns("arrays of images")
+        images = as_images(np.asarray(inputs), place="X")
+        names, numbers = class_indices({"train": labels}, None, "y")
+        split, (mean, std) = Split(images, numbers["train"]), channel_statistics(images)
+        return Dataset("arrays", {"train": split}, names, mean, std, clean=False)
+    table = inputs if isinstance(inputs, pd.DataFrame) else array_table(np.asarray(inputs), "X")
+    if labels.ndim != 1 or len(labels) != len(table):
+        raise ValueError(f"y: expected a label for each of {len(table):,} rows, got {labels.shape}")
+    column = "label"
+    while column in table.columns:
+        column = f"_{column}"
+    table, reading = table.assign(**{column: labels}), replace(reading, label=column)
+    return _load_table(table, reading, on_error, features, like)
+
+
+def _load_table(
+    source: TableSource, reading: Reading, on_error: OnError, features: bool, like: Like | None
+) -> Dataset:
+    if like is not None:
+        return load_table(source, label=reading.label, on_error=on_error, like=like)
     columns = (reading.label, reading.group, *reading.annotators)
     named = [name for name in columns if name is not None]
     numbers: Any = {"decimal": reading.decimal, "thousands": reading.thousands}

@@ -18,8 +18,9 @@ from labelproof.audit.folder import AUDIT, INSIDE, PAGE, RUNS, SETTINGS, Audit, 
 from labelproof.audit.labels import audit_given, conclude
 from labelproof.audit.predictions import Predictions, PredictionSource, read_labels, sample_ids
 from labelproof.audit.samples import Samples
-from labelproof.data.dataset import Dataset, Split
+from labelproof.data.dataset import Split
 from labelproof.data.images import OnError
+from labelproof.data.load import LabelledData
 from labelproof.data.notices import notice
 from labelproof.fitting.attempts import Attempts, read_attempts, resume_attempts
 from labelproof.fitting.recipe import choose_recipe, look_at
@@ -33,15 +34,7 @@ from labelproof.training.files import remove_folder
 from labelproof.training.provenance import MODEL
 from labelproof.training.run_folder import owning
 from labelproof.verbs.budget import fit_into, time_limit, time_steps
-from labelproof.verbs.inputs import (
-    AUDIT_FILES,
-    LabelledData,
-    Request,
-    choose_folder,
-    is_path,
-    read_data,
-    refuse_foreign,
-)
+from labelproof.verbs.inputs import AUDIT_FILES, Request, choose_folder, is_path, refuse_foreign
 from labelproof.verbs.progress import Callback, Reporter
 from labelproof.verbs.run import Run, load_run
 from labelproof.verbs.summaries import (
@@ -383,7 +376,7 @@ def _audit_run(request: Request) -> Audit:
     run, reporter = request.data, request.reporter
     if not isinstance(run, Run):
         run = load_run(run, request.device, network=request.settings.get("network"))
-    root = request.reading.root
+    root = request.reading.data_root
     return run.audit(human_labels=request.human, data_root=root, progress=reporter)
 
 
@@ -399,8 +392,6 @@ def _audit_given(
             place = request.place
             if _holds_labels_alone(data):
                 labels = read_labels(Path(data).expanduser())
-            elif isinstance(data, Dataset | tuple):
-                labels = read_data(data, reading)
             else:  # an unreadable image still has a label and a prediction
                 labels = reading.load(data, on_error="later", features=False)
         return audit_given(probabilities, labels, data=place, options=reading.options(), **matching)

@@ -13,20 +13,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from labelproof.data import Dataset, Split, load_arrays, load_dataset, load_table
+from labelproof.data import Dataset, Split
 from labelproof.data.duplicates import find_duplicates
 from labelproof.data.images import ImageFiles, OnError
-from labelproof.data.load import ARRAYS, Reading
+from labelproof.data.load import LabelledData, Reading
 from labelproof.data.notices import readable
 from labelproof.data.published import is_known
-from labelproof.data.table import is_table
 from labelproof.fitting.attempts import read_attempts
 from labelproof.intervals import wilson_interval
 from labelproof.noise import parse_noise
 from labelproof.report.audit_words import most_frequent
 from labelproof.training.provenance import find_again, fingerprint, places_of, read_note
 from labelproof.training.trained_network import TrainedNetwork
-from labelproof.verbs.inputs import READING, LabelledData, Request, read_data, with_labels
+from labelproof.verbs.inputs import Request
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,29 +115,6 @@ class Evaluation:
         }
 
 
-def read_like(
-    run: TrainedNetwork,
-    data: LabelledData,
-    *,
-    label: str | None,
-    on_error: OnError,
-    root: str | os.PathLike[str] | None,
-) -> Dataset:
-    """Read data for a run; rows are encoded by the run's columns, whatever the data hold."""
-    if run.tabular and isinstance(data, tuple):
-        data, label = with_labels(*data)
-    if isinstance(data, Dataset | tuple):
-        return read_data(data, Reading())
-    if run.tabular:
-        like = (run.columns, run.description.class_names)
-        if not isinstance(data, str | os.PathLike) or is_table(data):
-            return load_table(data, label=label, on_error=on_error, like=like)
-        # Arrays with a label column are refused below, like all data without columns.
-        if Path(data).suffix.lower() in ARRAYS and label is None:
-            return load_arrays(data, on_error=on_error, like=like)
-    return load_dataset(data, root=root, on_error=on_error, label=label)
-
-
 class TrainingData:
     """The training data of a run: `given` in memory, or by the notes in its folder."""
 
@@ -182,8 +158,8 @@ class TrainingData:
     def request(self, **options: Any) -> Request:
         """The run's data, to be read as the run read them."""
         data = self.given
-        how = {name: self.asked.get(name) for name in READING}
-        how |= {"label": self.run.description.label, "labels": None, "data_root": self.root}
+        how = {**vars(Reading.of(self.asked)), "labels": None, "data_root": self.root}
+        how["label"] = self.run.description.label
         if data is None:
             data, how["labels"] = self.find(), self.find_labels()
         elif isinstance(data, tuple | Dataset):

@@ -11,6 +11,7 @@ from typing import Any
 from labelproof.audit.folder import AUDIT, INSIDE, PAGE, Audit
 from labelproof.data import Dataset
 from labelproof.data.images import OnError
+from labelproof.data.load import LabelledData
 from labelproof.fitting.attempts import Attempts, read_attempts, resume_attempts, train_robustly
 from labelproof.fitting.frozen import frozen_settings, train_frozen
 from labelproof.fitting.recipe import check_feasible
@@ -24,14 +25,7 @@ from labelproof.training.run_folder import SEARCH, RunFolder, owning, refuse_fil
 from labelproof.tuning.space import DEFAULT_TRIALS
 from labelproof.verbs.audit import write_page
 from labelproof.verbs.budget import fit_into, time_limit
-from labelproof.verbs.inputs import (
-    RUN_FILES,
-    LabelledData,
-    Request,
-    choose_folder,
-    refuse_foreign,
-    take_over,
-)
+from labelproof.verbs.inputs import RUN_FILES, Request, choose_folder, refuse_foreign, take_over
 from labelproof.verbs.progress import Callback, Reporter
 from labelproof.verbs.run import Run, audit_run, load_run
 from labelproof.verbs.summaries import describe_fit, describe_start, format_settings

@@ -11,17 +11,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 import torch.distributed
 
 from labelproof.audit.folder import AUDIT, RUNS, SETTINGS
-from labelproof.data.arrays import array_table, as_images, class_indices
-from labelproof.data.dataset import Dataset, Split, refuse_classes
-from labelproof.data.images import ImageFiles, OnError, channel_statistics, look_at_each
+from labelproof.data.dataset import Dataset, refuse_classes
+from labelproof.data.images import ImageFiles, OnError, look_at_each
 from labelproof.data.load import Reading
 from labelproof.data.notices import few, readable
 from labelproof.data.published import find_human_labels, is_known
@@ -38,46 +36,14 @@ from labelproof.verbs.progress import Callback, Reporter, as_reporter
 _MEGABYTES = {"cpu": 400, "cuda": 4000, "mps": 1000}
 """Memory for decoded images, by the type of the device."""
 
-READING = (
-    *("label", "labels", "annotators", "drop", "group"),
-    *("decimal", "thousands", "data_root"),
-)
-"""Arguments that say how data are read."""
-
-LabelledData: TypeAlias = str | os.PathLike[str] | pd.DataFrame | tuple[Any, Any] | Dataset
-"""A path or a dataset's name, a DataFrame with a label column, `(X, y)`, or a dataset."""
-
 
 def is_path(data: Any) -> bool:
     """Whether data are given by their path or a dataset's name.
 
-    >>> is_path("photos/"), is_path(pd.DataFrame())
+    >>> is_path("photos/"), is_path(("X", "y"))
     (True, False)
     """
     return isinstance(data, str | os.PathLike)
-
-
-def read_data(data: LabelledData, reading: Reading, *, on_error: OnError = "raise") -> Dataset:
-    """Read data of any kind.
-
-    Example:
-        >>> rows = np.arange(12.0).reshape(6, 2)
-        >>> read_data((rows, list("aabbab")), Reading())
-        Dataset('table', train: 6 rows of 2 features, 2 classes: a, b)
-    """
-    if isinstance(data, Dataset):
-        reading.refuse_columns("a dataset")
-        return data
-    if not isinstance(data, tuple):
-        return reading.load(data, on_error=on_error)
-    inputs, labels = data
-    if not isinstance(inputs, pd.DataFrame):
-        inputs = np.asarray(inputs)
-        if inputs.ndim > 2:
-            reading.refuse_columns("arrays of images")
-            return _image_dataset(inputs, np.asarray(labels))
-    table, column = with_labels(inputs, labels)
-    return replace(reading, label=column, root=None).load(table, on_error=on_error)
 
 
 class Request:
@@ -110,20 +76,15 @@ class Request:
         self.device, self.image_memory = device, image_memory
         self.execution = choose_execution(device, compile=compile, workers=workers)
         self.on_error: OnError = on_error
-        columns = {name: more.pop(name) for name in READING if name in more}
-        if isinstance(columns.get("drop"), str):
-            columns["drop"] = (columns["drop"],)
-        self.reading = Reading.of(columns)
-        self.settings = more
+        self.reading, options = Reading.of(more), Reading.__dataclass_fields__
+        self.settings = {name: value for name, value in more.items() if name not in options}
         self.named = is_path(data)
-        if isinstance(data, str | os.PathLike):
-            self.called = os.fspath(data)
-        else:
-            self.called = data.name if isinstance(data, Dataset) else "table"
+        name = data.name if isinstance(data, Dataset) else "table"
+        self.called = os.fspath(data) if isinstance(data, str | os.PathLike) else name
         # Absolute, so that a review can start anywhere.
         path = os.path.abspath(Path(self.called).expanduser())
         self.place = path if self.named and not is_known(self.called) else self.called
-        known = find_human_labels(self.called, self.reading.root)
+        known = find_human_labels(self.called, self.reading.data_root)
         self.human = known if human_labels is None else Path(human_labels)
         self.human_labels = human_labels
 
@@ -135,7 +96,7 @@ class Request:
     @cached_property
     def dataset(self) -> Dataset:
         """The data; reading them also notes their columns in `reading`."""
-        dataset = read_data(self.data, self.reading, on_error=self.on_error)
+        dataset = self.reading.load(self.data, on_error=self.on_error)
         self.reading = self.reading.found_in(dataset)
         used = [dataset.class_names[label] for label in np.unique(dataset.train.labels)]
         refuse_classes(dataset.name, used, len(dataset.train))
@@ -222,30 +183,6 @@ def bring_to_size(
                     progress(done, total)
     splits = {name: replace(dataset.splits[name], images=images[name]) for name in images}
     return replace(dataset, splits={**dataset.splits, **splits})
-
-
-def with_labels(inputs: Any, labels: Any) -> tuple[pd.DataFrame, str]:
-    """A table of the features and a label column, and the name of that column.
-
-    >>> with_labels(np.zeros((2, 1)), ["cat", "dog"])[0].columns.tolist()
-    ['x0', 'label']
-    """
-    table = inputs if isinstance(inputs, pd.DataFrame) else array_table(np.asarray(inputs), "X")
-    labels = np.asarray(labels)
-    if labels.ndim != 1 or len(labels) != len(table):
-        raise ValueError(f"y: expected a label for each of {len(table):,} rows, got {labels.shape}")
-    column = "label"
-    while column in table.columns:
-        column = f"_{column}"
-    return table.assign(**{column: labels}), column
-
-
-def _image_dataset(inputs: Any, labels: Any) -> Dataset:
-    images = as_images(inputs, place="X")
-    names, numbers = class_indices({"train": labels}, None, "y")
-    mean, std = channel_statistics(images)
-    split = Split(images, numbers["train"])
-    return Dataset("arrays", {"train": split}, names, mean, std, clean=False)
 
 
 RUN_FILES, AUDIT_FILES = {MODEL, RECORD, ATTEMPTS, SEARCH}, {AUDIT, SETTINGS, RUNS}

@@ -21,6 +21,7 @@ from labelproof.audit.predictions import predict_trained
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.labels_file import relabel
+from labelproof.data.load import LabelledData, load_dataset
 from labelproof.data.notices import count, notice, readable
 from labelproof.data.table import is_table
 from labelproof.ranges import choose
@@ -29,8 +30,8 @@ from labelproof.tabular.run import name_blend, read_held_out
 from labelproof.training.export import EXPORTS, export_run
 from labelproof.training.run_folder import METRICS
 from labelproof.training.trained_network import TrainedNetwork, load_network
-from labelproof.verbs.evaluation import Evaluation, TrainingData, read_like
-from labelproof.verbs.inputs import LabelledData, Request, TemporaryFolder
+from labelproof.verbs.evaluation import Evaluation, TrainingData
+from labelproof.verbs.inputs import Request, TemporaryFolder
 from labelproof.verbs.predictions import NewData, predict_data
 from labelproof.verbs.progress import Callback, Reporter
 
@@ -115,9 +116,11 @@ class Run(TrainedNetwork):
             if labels is None and split == "train":
                 labels = trained_on.find_labels()
         name = os.fspath(data) if isinstance(data, str | os.PathLike) else None
-        if label is None and (name is None or is_table(name)):
+        framed = not isinstance(data, tuple | Dataset) if name is None else is_table(name)
+        if label is None and framed:
             label = description.label
-        dataset = read_like(self, data, label=label, on_error=on_error, root=data_root)
+        like = (self.columns, description.class_names) if self.tabular else None
+        dataset = load_dataset(data, root=data_root, on_error=on_error, label=label, like=like)
         # Before relabelling: labels may be corrected to a class that these data lack.
         dataset = dataset.in_classes(description.class_names)
         if labels is not None:

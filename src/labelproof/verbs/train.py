@@ -14,6 +14,7 @@ import numpy as np
 
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
+from labelproof.data.load import LabelledData
 from labelproof.data.notices import count
 from labelproof.data.published import DATASETS
 from labelproof.data.table import table_stem
@@ -30,7 +31,7 @@ from labelproof.training.provenance import mark_data, refuse_other_data
 from labelproof.training.record import RunRecord
 from labelproof.training.run_folder import ATTEMPTS, RunFolder
 from labelproof.training.runner import Event, Job, train_runs
-from labelproof.verbs.inputs import LabelledData, Request, choose_folder, take_over
+from labelproof.verbs.inputs import Request, choose_folder, take_over
 from labelproof.verbs.progress import Callback, Reporter
 from labelproof.verbs.run import Run, load_run
 from labelproof.verbs.summaries import format_settings, what

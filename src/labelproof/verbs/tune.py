@@ -10,12 +10,12 @@ from typing import Any
 
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
-from labelproof.data.load import Reading
+from labelproof.data.load import LabelledData, Reading
 from labelproof.training import Configuration, Event, StopRequest
 from labelproof.tuning.search import Search, count_folds
 from labelproof.tuning.search import tune as run_trials
 from labelproof.tuning.trial import Trial, remove_journal
-from labelproof.verbs.inputs import LabelledData, Request
+from labelproof.verbs.inputs import Request
 from labelproof.verbs.progress import Callback, Reporter, RunDisplay
 from labelproof.verbs.summaries import stem_of
 from labelproof.verbs.train import StoppedError
