@@ -111,7 +111,7 @@ class Findings:
         chance = np.dot(self.predicted, self.labelled) / len(self) ** 2
         guessed = chance + _ABOVE_CHANCE * (1 - chance)
         least = max(_OF_RIGHT * (1 - self.noise_rate.low), guessed)
-        return self.agreement.value >= min(_TRUSTED, least)
+        return bool(self.agreement.value >= min(_TRUSTED, least))
 
     @property
     def estimated_count(self) -> int:

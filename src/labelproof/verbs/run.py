@@ -202,7 +202,8 @@ class Run(TrainedNetwork):
                 f"since; to audit it as it is now: 'labelproof audit {shlex.quote(request.called)}'"
             )
         found = audit_run(self, request)
-        if caution := remark("caution", found):
+        caution = remark("caution", found)
+        if caution and not isinstance(progress, Reporter):  # a command says it itself
             notice(caution)
         return found
 
