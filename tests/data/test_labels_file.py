@@ -7,12 +7,13 @@ from audits import make_photos
 from made_images import write_images
 
 from labelproof.audit.folder import Audit
-from labelproof.data import load_dataset
+from labelproof.data import load_dataset, load_digits
 from labelproof.data.dataset import Dataset, Split
 from labelproof.data.images import sample_names
 from labelproof.data.labels_file import relabel
 from labelproof.data.notices import DataWarning
 from labelproof.review.decisions import Decisions, Review, export_csv
+from labelproof.training import Configuration, choose_examples
 
 FILES = [f"{name}/{number}.png" for name in ("cat", "dog") for number in range(3)]
 
@@ -164,3 +165,25 @@ def test_a_table_whose_rows_have_moved_is_refused(tmp_path: Path) -> None:
     table.write_text("".join(["size,kind\n", *rows[1:], rows[0]]))
     with pytest.raises(ValueError, match="30 of 30 samples had another label"):
         relabel(load_dataset(table, label="kind"), table, file)
+
+
+def test_published_labels_stay_the_truth_and_those_of_a_user_are_none(
+    tmp_path: Path, photos: Path
+) -> None:
+    digits = load_digits()
+    labels = [str((label + (n < 300)) % 10) for n, label in enumerate(digits.train.labels)]
+    labels[7] = ""
+    rows = [f"{n},{label}\n" for n, label in enumerate(labels)]
+    (tmp_path / "r.csv").write_text("".join(["sample,label\n", *rows]))
+    found = relabel(digits, "digits", tmp_path / "r.csv")
+    kept = np.delete(digits.train.labels, 7)
+    assert np.array_equal(found.truth, kept)
+    for noise in ("none", "symmetric:0.4"):
+        examples = choose_examples(Configuration("digits", noise=noise), found)
+        wrong = examples.given != kept
+        assert examples.clean is found.truth
+        assert examples.noise_rate == pytest.approx(wrong.mean())
+        assert wrong[:299].mean() > 0.9
+    names = list(reversed(found.class_names))
+    assert np.array_equal(found.in_classes(names).truth, 9 - kept)
+    assert relabelled(photos, "sample,label\ncat/0.png,dog\n").truth is None

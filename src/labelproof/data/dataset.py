@@ -46,6 +46,7 @@ class Split:
             copies, or the images of one patient. `None` if there are no groups.
         votes: The class that each annotator gave each sample, `(N, A)`, -1 for none; `None` if
             there is one label only.
+        truth: The true labels, `(N)`, where `labels` replace those of a clean dataset.
 
     >>> Split(np.zeros((3, 2), np.float32), np.array([0, 1, 1]))
     Split(3 rows of 2 features)
@@ -56,6 +57,7 @@ class Split:
     places: Sequence[str] | None = None
     groups: NDArray[np.int64] | None = None
     votes: NDArray[np.int64] | None = None
+    truth: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         if self.tabular and self.array.dtype != np.float32:
@@ -106,8 +108,8 @@ class Dataset:
         mean: Per-channel mean of the training images, scaled to 0..1; of a table, the mean of
             each feature over the training rows.
         std: Standard deviation, likewise; 1 for a constant feature of a table.
-        clean: Whether the training labels are known to be right, so that added noise is the only
-            noise. A user's own labels are not.
+        clean: Whether the training labels that the data came with are known to be right. A user's
+            own labels are not.
         columns: How the columns of a table became features; `None` for images.
         left_out: Names of training samples that a labels file leaves out.
         label: The label column of a table.
@@ -154,6 +156,13 @@ class Dataset:
         return self.splits["test"]
 
     @property
+    def truth(self) -> NDArray[np.int64] | None:
+        """The true training labels, if they are known."""
+        if not self.clean or self.train.truth is not None:
+            return self.train.truth
+        return self.train.labels
+
+    @property
     def num_classes(self) -> int:
         """Number of classes."""
         return len(self.class_names)
@@ -178,7 +187,12 @@ class Dataset:
             expected = f"data: expected classes of the run ({few(list(names))})"
             raise ValueError(f"{expected}, {self.name} has {few(unknown)}")
         splits = {
-            name: replace(split, labels=index[split.labels]) for name, split in self.splits.items()
+            name: replace(
+                split,
+                labels=index[split.labels],
+                truth=None if split.truth is None else index[split.truth],
+            )
+            for name, split in self.splits.items()
         }
         return replace(self, splits=splits, class_names=tuple(names))
 

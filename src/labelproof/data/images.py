@@ -456,6 +456,7 @@ def select_samples(split: Split, kept: NDArray[np.int64]) -> Split:
         places,
         None if split.groups is None else split.groups[kept],
         None if split.votes is None else split.votes[kept],
+        None if split.truth is None else split.truth[kept],
     )
 
 

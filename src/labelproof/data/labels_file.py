@@ -93,7 +93,9 @@ def relabel(
         number = count(len(empty), "class", "classes")
         notice(f"{place}: {number} left without any training sample: {few(empty)}")
     left_out = tuple(name for name, stays in zip(names, kept.tolist(), strict=True) if not stays)
-    split = select_samples(replace(dataset.train, labels=labels), np.flatnonzero(kept))
+    # Published labels stay known: against them the file's labels are right or wrong.
+    relabelled = replace(dataset.train, labels=labels, truth=dataset.truth)
+    split = select_samples(relabelled, np.flatnonzero(kept))
     return replace(
         dataset, splits={**dataset.splits, "train": split}, left_out=(*dataset.left_out, *left_out)
     )

@@ -20,11 +20,12 @@ class Examples:
     """A dataset, the training examples in use, and their given labels.
 
     Attributes:
-        dataset: Images and clean labels.
+        dataset: The images and their labels before noise.
         used: Indices of the training examples that are used, `(n)`, ascending.
         given: The labels to train on, `(N)`; those of unused examples are the dataset's own.
         clean: The true labels, `(N)`, or `None` if unknown.
-        noise_rate: The share of wrong labels among those used, if known.
+        noise_rate: The share of wrong labels among those used, or of those changed by noise if the
+            true labels are unknown.
         held: Indices of the held-out training examples, ascending.
         weight: The weight of each training example, `(N)`, or `None` for equal weights.
     """
@@ -83,11 +84,12 @@ def choose_examples(
                 f"validation: {configuration.validation:g} of {len(used)} training examples leaves "
                 "none to validate on; hold out a larger share, or add examples"
             )
-    noise_rate = int(np.count_nonzero(given[used] != labels[used])) / max(len(used), 1)
+    clean = dataset.truth
+    right = labels if clean is None else clean
+    noise_rate = int(np.count_nonzero(given[used] != right[used])) / max(len(used), 1)
     weight = None
     if configuration.class_weight == "balanced":
         weight = balanced_weights(given, used, num_classes=dataset.num_classes)
-    clean = labels if dataset.clean else None
     return Examples(dataset, used, given, clean, noise_rate, held, weight)
 
 

@@ -279,8 +279,8 @@ class AuditPlan:
             elif caution := remark("caution", found):
                 notice(caution)  # nothing else says it
         rehearsed = self.find is None and self.configuration.noise != "none"
-        if rehearsed and self.request.dataset.clean:
-            self.reporter.say(describe_rehearsal(found, self.request.dataset.train.labels))
+        if rehearsed and (truth := self.request.dataset.truth) is not None:
+            self.reporter.say(describe_rehearsal(found, truth))
         return found
 
     def _resume(self) -> Attempts:

@@ -125,7 +125,7 @@ class TrainPlan:
         lines = [
             f"device: {execution.device}, {precision}",
             f"examples: {used:,} of {count(dataset.num_classes, 'class', 'classes')}",
-            f"noise: {_noise(self.examples.noise_rate, clean=dataset.clean)}",
+            f"noise: {_noise(self.examples.noise_rate, clean=self.examples.clean is not None)}",
             f"steps: {steps:,} in each of {count(configuration.epochs, 'epoch')}",
             f"output: {self.folder} ({state})",
         ]
