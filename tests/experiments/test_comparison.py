@@ -3,7 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_records import made_record
+from made_records import committed, made_record
 
 from labelproof.data.notices import DataWarning
 from labelproof.experiments.comparison import compare_runs, find_unfinished, read_records
@@ -16,7 +16,8 @@ DIGITS = Configuration("digits", noise="symmetric:0.4", epochs=2)
 
 
 def record(accuracy: float, **changes: object) -> RunRecord:
-    return made_record(replace(DIGITS, **changes), accuracy)  # type: ignore[arg-type]
+    changed = replace(DIGITS, **changes)  # type: ignore[arg-type]
+    return made_record(changed, accuracy, wrong_fitted=[0.1, 0.2])
 
 
 RUNS = [
@@ -97,3 +98,12 @@ def test_every_format_has_every_group() -> None:
     assert csv[3] == "none,ce,test,95,,1,,,0.4"
     assert r"82.00 $\pm$ 1.00 (3) & -7.50 $\pm$ 0.71 & 40.0\%" in COMPARISONS["latex"](compared)
     assert "| 82.00 ± 1.00 (3)  | -7.50 ± 0.71 |" in COMPARISONS["markdown"](compared)
+
+
+def test_the_share_of_wrong_labels_is_unknown_without_the_truth() -> None:
+    own = replace(RUNS[0], curve={"test_accuracy": [10.0, 80.0]})
+    (compared,) = compare_runs([own])
+    assert compared.noise_rate is None
+    assert COMPARISONS["markdown"]([compared]).endswith("| unknown      |")
+    assert COMPARISONS["csv"]([compared]).endswith("test,80,,1,,,")
+    assert all(each.wrong_labels == each.noise_rate for each in committed())

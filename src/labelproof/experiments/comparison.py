@@ -33,7 +33,7 @@ class Compared:
         measured_on: `"test"`, or `"validation"` for data without a test split: held-out labels,
             which may be wrong themselves.
         accuracies: By seed, in percent, after the last epoch.
-        noise_rate: The mean share of wrong training labels, if the truth is known.
+        noise_rate: The mean share of wrong training labels; `None` if the truth is unknown.
         difference: Mean and standard deviation of the difference to the best on the same data and
             noise, over common seeds; `None` for the best itself, and without common seeds.
     """
@@ -41,7 +41,7 @@ class Compared:
     settings: Mapping[str, Any]
     measured_on: str
     accuracies: Mapping[int, float]
-    noise_rate: float
+    noise_rate: float | None
     difference: tuple[float, float | None] | None = None
 
     @property
@@ -140,7 +140,7 @@ def compare_runs(records: Iterable[RunRecord]) -> list[Compared]:
             {n: settings.get(n, "") for n in names if n == "loss" or len(values[n]) > 1},
             measured_on,
             {seed: runs[seed].curve[_METRICS[measured_on]][-1] for seed in sorted(runs)},
-            fmean(run.noise_rate for run in runs.values()),
+            _mean([run.wrong_labels for run in runs.values()]),
         )
         for settings, measured_on, runs in groups.values()
     ]
@@ -192,6 +192,11 @@ def _with_difference(each: Compared, best: Compared) -> Compared:
     if best is each or not differences:
         return each
     return replace(each, difference=(fmean(differences), _deviation(differences)))
+
+
+def _mean(rates: Sequence[float | None]) -> float | None:
+    known = [rate for rate in rates if rate is not None]
+    return fmean(known) if known else None
 
 
 def _deviation(values: Sequence[float]) -> float | None:

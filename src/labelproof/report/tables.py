@@ -421,7 +421,8 @@ def _compared(compared: Sequence[Compared]) -> Rows:
         ahead, spread = each.difference or (None, None)
         difference = "" if ahead is None else signed(ahead)
         difference += "" if spread is None else f" ± {spread:.2f}"
-        rows.append([*map(str, settings.values()), accuracy, difference, f"{each.noise_rate:.1%}"])
+        wrong = "unknown" if each.noise_rate is None else f"{each.noise_rate:.1%}"
+        rows.append([*map(str, settings.values()), accuracy, difference, wrong])
     return rows
 
 

@@ -26,7 +26,8 @@ class RunRecord:
     Attributes:
         name: The name of the run.
         configuration: The configuration as plain values.
-        noise_rate: The actual share of wrong training labels.
+        noise_rate: The actual share of wrong training labels, or of those changed by noise if the
+            true labels are unknown.
         curve: For each metric, its value at every epoch.
         seconds: Duration of the run.
         versions: Versions of the software, and the hardware.
@@ -57,6 +58,12 @@ class RunRecord:
         )
         rest = json.dumps(values, indent=1).removesuffix("\n}")
         return f'{rest},\n "curve": {{\n{curve}\n }}\n}}\n'
+
+    @property
+    def wrong_labels(self) -> float | None:
+        """The share of wrong training labels, if it is known."""
+        # Only with the true labels is there a share of memorised ones.
+        return self.noise_rate if "wrong_fitted" in self.curve else None
 
     @property
     def final_accuracy(self) -> float:
