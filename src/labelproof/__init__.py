@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     )
     from labelproof.schedules import constant, cosine, exponential, linear
     from labelproof.training.configuration import Configuration
-    from labelproof.training.runner import train_runs
     from labelproof.verbs.audit import audit
     from labelproof.verbs.fit import fit
     from labelproof.verbs.review import review
@@ -87,7 +86,6 @@ __all__ = [
     "sharpen",
     "smoothing_vector",
     "train",
-    "train_runs",
     "tune",
 ]
 
@@ -96,7 +94,6 @@ _ELSEWHERE = {
     "Configuration": "labelproof.training.configuration",
     "fit": "labelproof.verbs.fit",
     "train": "labelproof.verbs.train",
-    "train_runs": "labelproof.training.runner",
     "tune": "labelproof.verbs.tune",
     **dict.fromkeys(("Run", "load_run"), "labelproof.verbs.run"),
     **dict.fromkeys(("constant", "cosine", "exponential", "linear"), "labelproof.schedules"),

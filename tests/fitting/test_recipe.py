@@ -100,7 +100,7 @@ def test_what_a_training_refuses_is_refused_before(tmp_path: Path) -> None:
     table = dataset_from_rows("table", {"train": Split(rows, np.arange(40) % 2)}, "ab", None)
     for data, name, value, said in (
         (table, "augmentation", "flip", "expected none for the rows of a table, got flip"),
-        (table, "network", "cnn8", "image_shape: expected"),
+        (table, "network", "cnn8", "network: cnn8 is for images"),
         (table, "network", "os:path", "network: 'os:path' cannot be called"),
         (table, "noise", "human:worse", "human: expected the file of human:worse"),
         (table, "noise", "asymmetric:0.4", "no classes of 'table' are known to be confused"),

@@ -294,7 +294,7 @@ def test_settings_that_cannot_be_used_are_refused_in_fit() -> None:
     cases: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"loss": "cee"}, LossSyntaxError, "did you mean 'ce'"),
         ({"loss": 3}, TypeError, "loss: expected a text such as 'ce"),
-        ({"network": "cnn4"}, ValueError, "image_shape: expected"),
+        ({"network": "cnn4"}, ValueError, "network: cnn4 is for images"),
         ({"network": "mpl"}, ValueError, "did you mean 'mlp'"),
         ({"epochs": 0}, ValueError, "epochs: expected a whole number of at least 1"),
         ({"epochs": "many"}, TypeError, "epochs: expected a number"),

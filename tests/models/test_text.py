@@ -80,7 +80,7 @@ def test_a_mistake_in_the_text_is_named() -> None:
     with pytest.raises(TypeError, match="network"):
         format_network(4)
     for text, shape, named in (
-        ("cnn4", (64,), "image_shape"),
+        ("cnn4", (64,), "^network: cnn4 is for images.*network='mlp'"),
         ("cnn4", (1, 3, 8), "image_shape"),
         ("cnn8", (3, 8, 7), "image_shape"),
         ("cnn4(width=0)", (1, 8, 8), "width"),

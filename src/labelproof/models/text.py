@@ -156,6 +156,10 @@ def make_network(
             f"more; expected one of {', '.join(NETWORKS)}"
         )
     if name in NETWORKS:
+        if len(input_shape) == 1 and name != "mlp":
+            raise ValueError(
+                f"network: {name} is for images; for rows of a table choose mlp (network='mlp')"
+            )
         constructor = NETWORKS[name].constructor
         large = any(value > _LARGE for value in options.values())
         if large or math.prod(input_shape) > _MANY_INPUTS:
