@@ -18,6 +18,16 @@ def tune(folder: Path, *arguments: str, trials: int = 3) -> Result:
     )
 
 
+OWN_LOSS = """
+from labelproof.losses import CrossEntropy
+
+
+class Double(CrossEntropy):
+    pass
+
+
+LOSSES = {"double": Double}
+"""
 Printed = tuple[Path, Result]
 
 
@@ -53,8 +63,34 @@ def test_the_next_command_trains_what_was_chosen(finished: Printed, tmp_path: Pa
         assert record["configuration"][name] == same[name], name
 
 
+def test_progress_counts_the_runs_of_this_search_and_of_an_earlier_one(tmp_path: Path) -> None:
+    alone = tune(tmp_path, trials=1).output
+    assert "epoch 2 of 2" in alone
+    assert "of 2  ce" not in alone
+    (line,) = [line for line in tune(tmp_path, trials=2).output.splitlines() if " of 2  " in line]
+    assert line.startswith("2 of 2  ")
+    assert tune(tmp_path, trials=2).exit_code == 0
+
+
+def test_the_next_command_names_the_file_of_an_own_loss(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(OWN_LOSS)
+    monkeypatch.setenv("LABELPROOF_LOSSES", "")
+    found = tune(tmp_path, "--loss-file", str(mine), "--loss", "double", trials=1)
+    assert found.exit_code == 0, found.output
+    words = shlex.split(found.stdout.partition("\nNext: ")[2])
+    assert words[words.index("--loss") + 1].startswith("double@")
+    assert words[words.index("--loss-file") + 1] == str(mine)
+    monkeypatch.setenv("LABELPROOF_LOSSES", "")
+    succeed(*words[1:], "--dry-run")
+
+
 def test_another_search_is_refused_and_fresh_starts_anew(finished: Printed, tmp_path: Path) -> None:
-    assert "seed: 1 there, 7 here" in str(tune(finished[0], "--seed", "7").exception)
+    refused = str(tune(finished[0], "--seed", "7").exception)
+    assert "seed: 1 there, 7 here" in refused
+    assert refused.endswith("choose another file (--output), or start over with --fresh")
     file = tmp_path / "tuning.json"
     file.write_text("something else")
     for fresh in ((), ("--fresh",)):

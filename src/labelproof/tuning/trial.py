@@ -199,13 +199,22 @@ def read_journal(path: Path, about: Mapping[str, Any]) -> list[Trial]:
     ]
     if different:
         raise OtherSearchError(
-            f"{path} holds another search ({'; '.join(different)}); choose another "
-            "file with --output (file=), or start over with --fresh"
+            f"{path} holds another search ({'; '.join(different)}); choose another file "
+            "(--output), or start over with --fresh"
         )
     trials = [Trial.from_values(entry) for entry in values["trials"]]
     for trial in trials:
         trial.forget_begun()
     return trials
+
+
+def count_finished(path: Path) -> int:
+    """The number of runs that a search resumed from this file need not train."""
+    values = _journal(path)
+    if values is None or values["format"] != _FORMAT:
+        return 0
+    trials = map(Trial.from_values, values["trials"])
+    return sum(len(each.finished if each.state == "waiting" else each.rows) for each in trials)
 
 
 def remove_journal(path: Path) -> None:

@@ -77,10 +77,14 @@ class Reporter:
         """A status line for slow work; `update` changes its text."""
         return self.console.status(text)
 
-    def display(self, *, runs: int, epochs: int, aside: bool = False) -> RunDisplay:
-        """A display of a number of runs, with a number of epochs in all."""
+    def display(
+        self, *, runs: int, epochs: int, finished: int = 0, aside: bool = False
+    ) -> RunDisplay:
+        """A display of a number of runs, some finished before, with the epochs that are left."""
         console = self.aside if aside else self.console
-        return RunDisplay(console, runs=runs, epochs=epochs, callback=self.callback)
+        display = RunDisplay(console, runs=runs, epochs=epochs, callback=self.callback)
+        display.finished = finished
+        return display
 
 
 def as_reporter(progress: Reporter | Callback | bool | None) -> Reporter:
@@ -169,6 +173,11 @@ class RunDisplay:
             if self.runs > 1:
                 ended = _outcome(event)
                 self._line(f"{self.finished} of {self.runs}  {task.description}  {ended}")
+
+    def skip(self, runs: int, epochs: int) -> None:
+        """Count runs of some epochs each that need not be trained as finished."""
+        self.finished += runs
+        self._drop(runs * epochs)
 
     def say(self, text: str) -> None:
         """Print a line above the bars."""

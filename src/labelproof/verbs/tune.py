@@ -11,10 +11,11 @@ from typing import Any
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import LabelledData, Reading
+from labelproof.losses.names import LOSS_FILES, VERSION
 from labelproof.training import Configuration, Event, StopRequest
 from labelproof.tuning.search import Search, count_folds
 from labelproof.tuning.search import tune as run_trials
-from labelproof.tuning.trial import Trial, remove_journal
+from labelproof.tuning.trial import Trial, count_finished, remove_journal
 from labelproof.verbs.inputs import Request
 from labelproof.verbs.progress import Callback, Reporter, RunDisplay
 from labelproof.verbs.summaries import stem_of
@@ -136,8 +137,9 @@ def search(
 ) -> Search:
     """Search for a loss, with progress, and report all trials and the choice."""
     runs = trials * count_folds(folds, len(dataset.train))
-    epochs = runs * configuration.epochs
-    with reporter.display(runs=max(runs, 2), epochs=epochs, aside=True) as display:
+    earlier = 0 if file is None else count_finished(file)
+    epochs = max(runs - earlier, 0) * configuration.epochs
+    with reporter.display(runs=runs, finished=earlier, epochs=epochs, aside=True) as display:
         found = run_trials(
             dataset,
             configuration,
@@ -158,8 +160,11 @@ def search(
 def _show(display: RunDisplay, event: Event | Trial) -> None:
     if isinstance(event, Event):
         display.show(event, event.job.configuration.loss)
-    elif event.why:
+        return
+    if event.why:
         display.say(f"{event.text}: {event.state}; {event.why}")
+    if event.state != "complete":  # its other folds, after the one that ended it
+        display.skip(len(event.rows) - len(event.finished) - 1, event.epochs)
 
 
 def describe(found: Search, *, num_classes: int) -> str:
@@ -187,7 +192,7 @@ def _measured(trial: Trial) -> str:
 
 
 def next_command(found: Search, given: Mapping[str, Any], reading: Reading) -> str:
-    """The command that trains with the choice on all examples.
+    """The command that fits the data with the choice; it holds out a part to validate on.
 
     Example:
         >>> chosen = Search(Configuration("photos", loss="gce(q=0.7)", epochs=5), (), None)
@@ -199,6 +204,9 @@ def next_command(found: Search, given: Mapping[str, Any], reading: Reading) -> s
     folder = f"{stem_of(configuration.data, reading.labels)}-tuned"
     words = ["labelproof", "fit", configuration.data, "--output", folder]
     words += ["--loss", configuration.loss, *reading.flags()]
+    if VERSION in configuration.loss:  # a loss of the user's own
+        files = os.environ.get(LOSS_FILES, "").split(os.pathsep)
+        words += [word for file in files for word in ("--loss-file", file)]
     if configuration.l1:
         words += ["--l1", f"{configuration.l1:g}"]
     for name, value in given.items():
