@@ -5,6 +5,7 @@ import string
 from typing import Any
 
 import pytest
+from made_records import committed
 
 from labelproof.training.configuration import Configuration, format_schedule, learning_rate
 
@@ -70,7 +71,7 @@ def test_texts_and_numbers_are_brought_to_one_form() -> None:
         ("noise", "Symmetric:.40", "symmetric:0.4"),
         ("loss", " CE ", "ce"),
         ("loss", "0.1*mae + 10*nce", "0.1*mae+10*nce"),
-        ("algorithm", "NLNL( )", "nlnl"),
+        ("algorithm", "NLNL( )", "nlnl(negative=0.5,selective=0.25,samples=1)"),
         ("network", "cnn4( width = 4 )", "cnn4(width=4)"),
         ("schedule", "EXPONENTIAL:.97", "exponential:0.97"),
         ("imbalance", "STEP:.10", "step:0.1"),
@@ -171,3 +172,14 @@ def test_other_schedules_are_refused() -> None:
     # A floor above the rate, where both are known.
     with pytest.raises(ValueError, match="schedule: expected a floor of at most the learning rate"):
         Configuration("digits", learning_rate=0.01, schedule="cosine:.1")
+
+
+def test_equal_algorithms_are_one_run_and_records_keep_their_names() -> None:
+    short, long = (
+        Configuration("digits", algorithm=text) for text in ("elr", "elr(beta=0.7,lambda=3)")
+    )
+    assert (short, short.name) == (long, long.name)
+    written = [each for each in committed() if each.configuration["algorithm"] != "supervised"]
+    assert len(written) == 8
+    for record in written:
+        assert Configuration.from_values(record.configuration).name == record.name

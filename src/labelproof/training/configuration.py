@@ -37,6 +37,9 @@ _MAX_LENGTH = 160
 _ADDED = ("validation", "class_weight", "l1", "l1_on", "l1_before_clipping")
 """Settings added after the first records; at their defaults the run's name omits them."""
 
+_SHORT = {format_algorithm(name): name for name in ("co-teaching", "nlnl")}
+"""Algorithms whose defaults the first records did not write out; nor does the run's name."""
+
 
 @dataclass(frozen=True)
 class Configuration:
@@ -210,6 +213,7 @@ class Configuration:
         for name in _ADDED:  # omitted, so that runs from before the setting keep their name
             if values[name] == getattr(type(self), name):
                 del values[name]
+        values["algorithm"] = _SHORT.get(self.algorithm, self.algorithm)
         text = json.dumps(values, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         loss = re.sub(r"\([^()]*\)", "", self.loss)

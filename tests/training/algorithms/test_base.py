@@ -130,6 +130,8 @@ REFUSED: dict[str, list[tuple[str, dict[str, Any]]]] = {
         *(("negative_epochs", {"negative_epochs": each}) for each in (-1, 1.5, "2")),
         ("selective_epochs", {"negative_epochs": 1, "selective_epochs": 0.5}),
         ("epochs", {"negative_epochs": 0.6, "epochs": 0}),
+        ("epochs", {"negative_epochs": 0.6, "selective_epochs": 0.4, "epochs": 8}),
+        ("epochs", {"negative_epochs": 9, "selective_epochs": 0, "epochs": 8}),
         ("samples", {"negative_epochs": 1, "selective_epochs": 1, "samples": 0}),
         *(("loss", {"loss": loss}) for loss in (parse_loss("nl+ce"), WEIGHTED)),
     ],
@@ -191,13 +193,14 @@ def test_the_parts_are_the_losss_own():
 def test_texts_have_one_form():
     for text, canonical in {
         " Supervised() ": "supervised",
-        "co-teaching": "co-teaching",
-        "co-teaching(ramp=5, rate=.40)": "co-teaching(rate=0.4,ramp=5)",
-        "co-teaching(rate=estimate)": "co-teaching(rate=estimate)",
-        "CO-TEACHING(exponent=1e0)": "co-teaching(exponent=1)",
-        "nlnl(selective=0.25,negative=0.5)": "nlnl(negative=0.5,selective=0.25)",
+        "co-teaching": "co-teaching(ramp=10,exponent=1)",
+        "co-teaching(ramp=5, rate=.40)": "co-teaching(rate=0.4,ramp=5,exponent=1)",
+        "co-teaching(rate=estimate)": "co-teaching(rate=estimate,ramp=10,exponent=1)",
+        "CO-TEACHING(exponent=2e0)": "co-teaching(ramp=10,exponent=2)",
+        "nlnl(selective=0.25,negative=0.5)": "nlnl(negative=0.5,selective=0.25,samples=1)",
         "ELR(lambda=3.0, beta=.7)": "elr(beta=0.7,lambda=3)",
-        "nlnl(negative=720, samples=110)": "nlnl(negative=720,samples=110)",
+        "elr": "elr(beta=0.7,lambda=3)",
+        "nlnl(negative=5, samples=110)": "nlnl(negative=5,selective=0.25,samples=110)",
     }.items():
         assert format_algorithm(text) == format_algorithm(canonical) == canonical
         assert type(made(text)) is ALGORITHMS[canonical.partition("(")[0]]
@@ -237,7 +240,9 @@ def test_mistakes_are_named():
         with pytest.raises(ValueError, match=f"^algorithm: .*{named}"):
             format_algorithm(text)
     for text, named in {
-        "co-teaching(rate=1.5)": "noise_rate",
+        "co-teaching(rate=1.5)": "rate",
+        "elr(lambda=-1)": "lambda",
+        "nlnl(negative=7,selective=1)": "epochs",
         "nlnl(samples=0)": "samples",
     }.items():
         with pytest.raises(ValueError, match=rf"^algorithm [\w-]+\(.*\): {named}: expected"):
@@ -246,6 +251,6 @@ def test_mistakes_are_named():
         format_algorithm(3)
 
     # Shares need the length of the run.
-    with pytest.raises(ValueError, match=r"^algorithm nlnl: negative_epochs: expected whole"):
+    with pytest.raises(ValueError, match=r"^algorithm nlnl\(.*\): negative: expected whole"):
         made("nlnl", epochs=None)
     assert isinstance(made("nlnl(negative=5,selective=2)", epochs=None), NegativeToPositive)

@@ -75,9 +75,9 @@ def test_the_stages():
         (0, 0, None, "pppppp"),
         (6, 0, None, "nnnnnn"),
         (0.5, 0.25, 8, "nnnnsspp"),
-        (0.5, 0.5, 5, "nnsss"),
-        (0.7, 0.3, 10, "nnnnnnnsss"),
-        (3, 0.5, 6, "nnnsss"),
+        (0.3, 0.3, 5, "nnspp"),
+        (0.7, 0.2, 10, "nnnnnnnssp"),
+        (3, 0.25, 6, "nnnspp"),
     ):
         algorithm = stages(negative_epochs=negative, selective_epochs=selective, epochs=epochs)
         found = ""

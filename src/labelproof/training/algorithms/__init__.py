@@ -54,10 +54,12 @@ ESTIMATE = "estimate"
 
 
 def format_algorithm(text: str) -> str:
-    """The canonical text of an algorithm; its class checks the values.
+    """The canonical text of an algorithm, defaults written out; its class checks the values.
 
     >>> format_algorithm("Co-Teaching( ramp = 10, rate = .40 )")
-    'co-teaching(rate=0.4,ramp=10)'
+    'co-teaching(rate=0.4,ramp=10,exponent=1)'
+    >>> format_algorithm("elr")
+    'elr(beta=0.7,lambda=3)'
     >>> format_algorithm("co-teching")
     Traceback (most recent call last):
         ...
@@ -89,8 +91,14 @@ def _parse(text: str) -> tuple[str, dict[str, float | None]]:
             problem = f"algorithm: expected a number for {key} in {name}, got {ESTIMATE!r}"
             raise TextError(problem, text, position)
     given = {argument.name: argument.value for argument in call.arguments}
-    # In the order of the class, so that equal algorithms have equal texts.
-    return name, {key: given[key] for key in family.written if key in given}
+    defaults = {key: parameters[argument].default for key, argument in family.written.items()}
+    # In the order of the class and with defaults, so that equal algorithms have equal texts. A
+    # default of None is the known noise rate, unlike `estimate`.
+    return name, {
+        key: given.get(key, default)
+        for key, default in defaults.items()
+        if key in given or default is not None
+    }
 
 
 def make_algorithm(
@@ -134,4 +142,7 @@ def make_algorithm(
     try:
         return family(loss, num_classes=num_classes, num_examples=num_examples, **keywords)
     except (TypeError, ValueError) as problem:
-        raise type(problem)(f"algorithm {format_algorithm(text)}: {problem}") from None
+        argument, colon, rest = str(problem).partition(":")
+        key = {value: key for key, value in family.written.items()}.get(argument, argument)
+        message = f"algorithm {format_algorithm(text)}: {key}{colon}{rest}"
+        raise type(problem)(message) from None

@@ -94,9 +94,14 @@ class NegativeToPositive(Algorithm):
         self.samples = whole("samples", samples, 1)
         first = _length("negative_epochs", negative_epochs, epochs)
         second = _length("selective_epochs", selective_epochs, epochs)
-        # The sum is rounded, not each length: two stages of 0.5 in 5 epochs are 2 and 3.
+        # The sum is rounded, not each length: two stages of 0.3 in 5 epochs are 2 and 1.
         self.first_selective = round(first)
         self.first_positive = round(first + second)
+        if epochs is not None and self.first_positive >= epochs:
+            raise ValueError(
+                f"epochs: expected more than the {self.first_positive} before positive learning, "
+                f"got {epochs}"
+            )
         self.register_buffer("log_threshold", torch.zeros(()), persistent=False)
         self.register_buffer("positive", torch.zeros((), dtype=torch.bool), persistent=False)
         self.stage = "negative"
