@@ -71,7 +71,7 @@ def test_applying_text_is_calling_the_function_with_what_it_needs() -> None:
     del given["features"]
     for text, said in (
         ("instance:0.3", "features: expected the samples .*got none"),
-        ("human:worse", "human: expected the file of human:worse"),
+        ("human:worse", r"human: expected the file of human:worse.*cifar100 \(noisy\).*human="),
     ):
         with pytest.raises(ValueError, match=said):
             parse_noise(text).apply(labels, **given)

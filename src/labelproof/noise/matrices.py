@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.ranges import within
+from labelproof.ranges import whole, within
 
 Matrix: TypeAlias = NDArray[np.float64]
 """Probabilities, `(C, C)`: a row for each true class, a column for each label."""
@@ -73,9 +73,11 @@ def asymmetric_matrix(
     rate = _check(num_classes, rate)
     matrix = np.eye(num_classes)
     for true, written in confusions.items():
-        if not (0 <= true < num_classes and 0 <= written < num_classes):
+        classes = {whole("confusions", label, 0) for label in (true, written)}
+        if len(classes) < 2 or max(classes) >= num_classes:
             raise ValueError(
-                f"confusions: expected classes from 0 to {num_classes - 1}, got {true} -> {written}"
+                f"confusions: expected two classes from 0 to {num_classes - 1}, got {true} -> "
+                f"{written}"
             )
         flip = np.eye(num_classes)
         flip[true, true] = 1 - rate

@@ -112,9 +112,11 @@ class NoiseSpec:
         if self.kind == "human":
             if human is None:
                 raise ValueError(
-                    f"human: expected the file of {self}, got none; name it (--human-labels), or "
-                    "put CIFAR-10_human.pt or CIFAR-100_human.pt, which are at "
-                    "github.com/UCSC-REAL/cifar-10-100n, into the folder cifar-n of the data root"
+                    f"human: expected the file of {self}, got none; cifar10 has human labels "
+                    "(aggregate, random1, random2, random3, worse), and cifar100 (noisy): put "
+                    "CIFAR-10_human.pt or CIFAR-100_human.pt, which are at "
+                    "github.com/UCSC-REAL/cifar-10-100n, into the folder cifar-n of the data root, "
+                    "or name another file (--human-labels, human= in Python)"
                 )
             return human_labels(human, self.which, labels=labels)
         matrix = self.matrix(num_classes, dataset=dataset)
