@@ -116,6 +116,7 @@ MISTAKES: dict[str, list[tuple[str, int]]] = {
     "unknown loss 'zzzzzz'": [("zzzzzz", 0)],
     "write nce+amse(a=30)": [("JAL-CE", 0)],
     "write ce and --algorithm elr": [("ELR", 0)],
+    "'auto'; 'labelproof fit' takes it, and 'labelproof tune' searches": [("auto", 0)],
     "expected a loss, got": [("+ce", 0), ("-1*ce", 0), ("2*3*ce", 2), ("()", 1)],
     "expected '+' or the end, got": [("ce mae", 3), ("ce-mae", 2), ("ce*2", 2), ("ce)", 2)],
     "expected '*' between a number and the loss": [("2 ce", 2)],

@@ -131,7 +131,7 @@ class Loss(nn.Module):
         if self.ignore_index >= 0 and is_probabilities(target):  # torch refuses it, too
             raise ValueError(
                 f"ignore_index: expected class indices as the target where {self.ignore_index} is "
-                "to be ignored, got class probabilities; give such an example a row of zeros"
+                "to be ignored, got class probabilities; leave such examples out of the batch"
             )
         if self.class_weight is not None and len(self.class_weight) != logits.shape[1]:
             raise ValueError(

@@ -181,6 +181,8 @@ class _Parser(Parser):
         plain = name.lower().replace("_", "").removesuffix("loss")
         if plain in spelled:
             near = f"; did you mean {spelled[plain]!r}?"
+        elif plain == "auto":
+            near = "; 'labelproof fit' takes it, and 'labelproof tune' searches for a loss"
         elif plain in _METHODS:
             near = f"; for the method of that name, write {_METHODS[plain]}"
         else:
