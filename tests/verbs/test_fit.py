@@ -83,6 +83,15 @@ def test_a_configuration_is_trained_and_not_trained_again(tmp_path: Path) -> Non
     pd.testing.assert_frame_equal(in_memory.metrics, run.metrics)
 
 
+def test_a_loss_may_be_given_as_an_object_and_a_configuration_not_as_a_text() -> None:
+    loss = labelproof.GeneralizedCrossEntropy(0.5)
+    small = {"network": "mlp(hidden=8,depth=1)", "epochs": 1, "device": "cpu", "audit": False}
+    run = labelproof.fit("digits", loss=loss, **small)
+    assert run.record.configuration["loss"] == "gce(q=0.5)"
+    with pytest.raises(TypeError, match=r"^configuration: expected .*Configuration\('digits'\)"):
+        labelproof.train("digits")  # type: ignore[arg-type]
+
+
 def test_progress_is_silent_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     labelproof.fit(fruit(), "kind", **TINY)
     assert capsys.readouterr() == ("", "")

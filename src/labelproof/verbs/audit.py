@@ -24,6 +24,7 @@ from labelproof.data.load import LabelledData
 from labelproof.data.notices import notice
 from labelproof.fitting.attempts import Attempts, read_attempts, resume_attempts
 from labelproof.fitting.recipe import choose_recipe, look_at
+from labelproof.losses import Loss
 from labelproof.models.blend import BLEND
 from labelproof.models.text import is_factory
 from labelproof.report.audit import write_audit_page
@@ -69,7 +70,7 @@ def audit(
     decimal: str = ".",
     thousands: str | None = None,
     folds: int | None = None,
-    loss: str | None = None,
+    loss: str | Loss | None = None,
     network: str | None = None,
     epochs: int | None = None,
     minutes: float | None = None,

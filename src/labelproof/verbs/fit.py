@@ -15,6 +15,7 @@ from labelproof.data.load import LabelledData
 from labelproof.fitting.attempts import Attempts, read_attempts, resume_attempts, train_robustly
 from labelproof.fitting.frozen import frozen_settings, train_frozen
 from labelproof.fitting.recipe import check_feasible
+from labelproof.losses import Loss
 from labelproof.models.blend import BLEND
 from labelproof.models.pretrained import is_pretrained
 from labelproof.tabular.run import blend_configuration, train_blend
@@ -221,7 +222,7 @@ def fit(
     group: str | None = None,
     decimal: str = ".",
     thousands: str | None = None,
-    loss: str | None = None,
+    loss: str | Loss | None = None,
     trials: int | None = None,
     network: str | None = None,
     weights: str | os.PathLike[str] | None = None,

@@ -24,6 +24,7 @@ from labelproof.data.load import Reading
 from labelproof.data.notices import few, readable
 from labelproof.data.published import find_human_labels, is_known
 from labelproof.fitting.recipe import choose_recipe
+from labelproof.losses import Loss, format_loss
 from labelproof.training import Configuration, Execution, choose_execution
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.files import is_litter
@@ -62,7 +63,7 @@ class Request:
         self,
         data: Any,
         *,
-        loss: str | None = None,
+        loss: str | Loss | None = None,
         device: str = "auto",
         compile: bool | None = None,
         workers: int | None = None,
@@ -72,7 +73,8 @@ class Request:
         progress: Reporter | Callback | bool | None = None,
         **more: Any,
     ):
-        self.data, self.loss, self.reporter = data, loss, as_reporter(progress)
+        self.data, self.reporter = data, as_reporter(progress)
+        self.loss = format_loss(loss) if isinstance(loss, Loss) else loss
         self.device, self.image_memory = device, image_memory
         self.execution = choose_execution(device, compile=compile, workers=workers)
         self.on_error: OnError = on_error

@@ -260,6 +260,11 @@ def train(
         >>> labelproof.train(tiny, device="cpu").epochs
         1
     """
+    if not isinstance(configuration, Configuration):
+        raise TypeError(
+            f"configuration: expected labelproof.Configuration({configuration!r}), or others, got "
+            f"{type(configuration).__name__}"
+        )
     given: dict[str, Any] = dict(locals())
     for name in ("configuration", "output", "checkpoint_seconds", "fresh"):
         del given[name]
