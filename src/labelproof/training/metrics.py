@@ -176,13 +176,14 @@ def explain_divergence(
     """The message of a `DivergedError`: the step, and the schedules at it."""
     epoch, place = divmod(step, max(steps_per_epoch, 1))
     names = {"learning_rate": "learning rate", "weight": "lambda", "temperature": "tau"}
-    settings = ", ".join(
-        f"{names[name]} {value:g}"
-        for name, value in schedules_at(epoch, configuration, loss).items()
-    )
+    values = schedules_at(epoch, configuration, loss)
+    settings = ", ".join(f"{names[name]} {value:g}" for name, value in values.items())
+    advice = ["a lower learning rate"]
+    advice += ["a smaller lambda0"] if "weight" in values else []
+    advice += ["precision=float32"] if configuration.precision != "float32" else []
     return (
         f"training diverged: the loss is NaN since step {place + 1} of epoch {epoch + 1} "
-        f"({settings}); what often helps: a lower learning rate, a smaller lambda0, float32"
+        f"({settings}); what often helps: {', '.join(advice)}"
     )
 
 
