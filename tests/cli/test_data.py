@@ -117,9 +117,11 @@ def test_each_page_is_named_after_its_data_and_lacks_what_cannot_be_read(
         assert "2 of 10 images cannot be read" in said
         assert "8 training images" in said
         assert "2 of 10 images" in str(show(name, "--strict", code=1).exception)
+    show("pets", "--noise", "symmetric:0.4")
     assert sorted(path.name for path in tmp_path.glob("*.html")) == [
         "birds-dataset.html",
         "pets-dataset.html",
+        "pets-symmetric-0.4-dataset.html",
     ]
 
 

@@ -187,7 +187,8 @@ def show(
             human:WHICH or none.
         seed: Seed of the noise and of the sample.
         samples: Images on the page.
-        output: The page; by default it is named after the data, such as photos-dataset.html.
+        output: The page; by default it is named after the data and the noise, such as
+            photos-dataset.html.
     """
     spec = parse_noise(noise)
     data = load_dataset(dataset, root=data_root, on_error=on_error, label=label)
@@ -207,9 +208,10 @@ def show(
             tell(finding(data, noisy))
         return
     tell(finding(data, noisy))
+    name = data.name if noisy is None else f"{data.name}-{spec}".replace(":", "-")
     with Console().status("Drawing the page"):
         page = write_dataset_page(
-            output or Path(f"{data.name}-dataset.html"),
+            output or Path(f"{name}-dataset.html"),
             data,
             noisy,
             samples=samples,
