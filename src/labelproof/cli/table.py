@@ -133,11 +133,13 @@ def choose_dataset(what: str, given: str | None, known: tuple[str, ...]) -> str:
     >>> choose_dataset("table symmetric", None, ("mnist", "cifar10"))
     Traceback (most recent call last):
         ...
-    ValueError: --dataset of table symmetric: expected one of mnist, cifar10, got ''
+    ValueError: --dataset of table symmetric: expected one of mnist, cifar10, got none
     """
     if given is None and len(known) == 1:
         return known[0]
-    return choose(f"--dataset of {what}", given or "", known)
+    if given is None:
+        raise ValueError(f"--dataset of {what}: expected one of {', '.join(known)}, got none")
+    return choose(f"--dataset of {what}", given, known)
 
 
 def choose_format(
