@@ -46,7 +46,7 @@ MISTAKES = {
     "table symmetric --records . --dataset mnist --methods gcee": "did you mean 'gce'?",
     "table summary --records . --dataset mnist": "summary: expected without --dataset",
     "table summary --records . --format latex": "--format one of markdown, html, csv",
-    "table sweep-p --records nowhere": "there is no folder nowhere; the repository has",
+    "table sweep-p --records nowhere": "there is no folder nowhere; labelproof's repository",
     "figure acuracy --output a.svg": "did you mean 'accuracy'?",
     "figure accuracy --output a.svg": "expected one of mnist, cifar10, cifar100",
     "figure sweep-tau --output a.svg --dataset mnist": "expected one of cifar10, got 'mnist'",

@@ -234,7 +234,7 @@ def test_a_cell_may_differ_by_a_point_or_twice_the_spread() -> None:
 
 def test_every_published_cell_is_counted_once(tmp_path: Path) -> None:
     with pytest.raises(
-        FileNotFoundError, match=r"there is no folder .* --records, .*'labelproof bench'"
+        FileNotFoundError, match=r"there is no folder .*\(--records\), and 'labelproof bench'"
     ):
         tables.open_records(tmp_path / "none")
     store = tables.open_records(tmp_path)

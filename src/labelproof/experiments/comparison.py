@@ -140,7 +140,7 @@ def compare_runs(records: Iterable[RunRecord]) -> list[Compared]:
             {n: settings.get(n, "") for n in names if n == "loss" or len(values[n]) > 1},
             measured_on,
             {seed: runs[seed].curve[_METRICS[measured_on]][-1] for seed in sorted(runs)},
-            _mean([run.wrong_labels for run in runs.values()]),
+            _mean_rate(runs.values()),
         )
         for settings, measured_on, runs in groups.values()
     ]
@@ -194,8 +194,8 @@ def _with_difference(each: Compared, best: Compared) -> Compared:
     return replace(each, difference=(fmean(differences), _deviation(differences)))
 
 
-def _mean(rates: Sequence[float | None]) -> float | None:
-    known = [rate for rate in rates if rate is not None]
+def _mean_rate(runs: Iterable[RunRecord]) -> float | None:
+    known = [run.wrong_labels for run in runs if run.wrong_labels is not None]
     return fmean(known) if known else None
 
 

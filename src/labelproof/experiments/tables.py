@@ -164,8 +164,8 @@ def open_records(folder: Path) -> RecordStore:
     """
     if not folder.is_dir():
         raise FileNotFoundError(
-            f"records: there is no folder {folder}; the repository has one for --records, and "
-            "'labelproof bench' makes one, such as 'labelproof bench symmetric --dataset mnist'"
+            f"records: there is no folder {folder}; labelproof's repository has one (--records), "
+            "and 'labelproof bench' makes one, such as 'labelproof bench symmetric --dataset mnist'"
         )
     return RecordStore(folder)
 

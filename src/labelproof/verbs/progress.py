@@ -77,14 +77,10 @@ class Reporter:
         """A status line for slow work; `update` changes its text."""
         return self.console.status(text)
 
-    def display(
-        self, *, runs: int, epochs: int, finished: int = 0, aside: bool = False
-    ) -> RunDisplay:
-        """A display of a number of runs, some finished before, with the epochs that are left."""
+    def display(self, *, runs: int, epochs: int, aside: bool = False) -> RunDisplay:
+        """A display of a number of runs, with a number of epochs in all."""
         console = self.aside if aside else self.console
-        display = RunDisplay(console, runs=runs, epochs=epochs, callback=self.callback)
-        display.finished = finished
-        return display
+        return RunDisplay(console, runs=runs, epochs=epochs, callback=self.callback)
 
 
 def as_reporter(progress: Reporter | Callback | bool | None) -> Reporter:

@@ -261,10 +261,7 @@ def train(
         1
     """
     if not isinstance(configuration, Configuration):
-        raise TypeError(
-            f"configuration: expected labelproof.Configuration({configuration!r}), or others, got "
-            f"{type(configuration).__name__}"
-        )
+        raise TypeError(f"configuration: expected labelproof.Configuration({configuration!r})")
     given: dict[str, Any] = dict(locals())
     for name in ("configuration", "output", "checkpoint_seconds", "fresh"):
         del given[name]

@@ -137,9 +137,10 @@ def search(
 ) -> Search:
     """Search for a loss, with progress, and report all trials and the choice."""
     runs = trials * count_folds(folds, len(dataset.train))
-    earlier = 0 if file is None else count_finished(file)
-    epochs = max(runs - earlier, 0) * configuration.epochs
-    with reporter.display(runs=runs, finished=earlier, epochs=epochs, aside=True) as display:
+    epochs = runs * configuration.epochs
+    with reporter.display(runs=runs, epochs=epochs, aside=True) as display:
+        if file is not None:
+            display.skip(min(count_finished(file), runs), configuration.epochs)
         found = run_trials(
             dataset,
             configuration,

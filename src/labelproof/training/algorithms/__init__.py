@@ -94,11 +94,8 @@ def _parse(text: str) -> tuple[str, dict[str, float | None]]:
     defaults = {key: parameters[argument].default for key, argument in family.written.items()}
     # In the order of the class and with defaults, so that equal algorithms have equal texts. A
     # default of None is the known noise rate, unlike `estimate`.
-    return name, {
-        key: given.get(key, default)
-        for key, default in defaults.items()
-        if key in given or default is not None
-    }
+    values = {key: default for key, default in defaults.items() if default is not None} | given
+    return name, {key: values[key] for key in defaults if key in values}
 
 
 def make_algorithm(
