@@ -89,6 +89,34 @@ def test_frequent_values_have_features_and_unseen_ones_are_warned_of() -> None:
     columns.encode(pd.DataFrame({"plan": ["BASIC"] + ["pro"] * 11}))
 
 
+def test_rare_values_are_warned_of_if_there_are_more_than_in_training() -> None:
+    columns = learn(plan=["basic", "pro"] * 45 + [f"rare {number}" for number in range(10)])
+    assert columns.columns[0].other == 0.1
+    for new, told in (
+        ({"rare 1": 1, "pro": 5}, False),
+        ({"Basic": 4}, True),
+        ({"A": 4, "pro": 6}, True),
+    ):
+        cells = [plan for plan, times in new.items() for _ in range(times)]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            columns.encode(pd.DataFrame({"plan": cells}))
+        assert ["rare or unseen" in str(each.message) for each in caught] == [True] * told, new
+
+
+def test_categories_are_the_same_however_numbers_and_truth_are_written() -> None:
+    columns = learn(code=["01", "02", "A1"] * 4, flag=["TRUE", "FALSE", "unknown"] * 4)
+    expected = columns.encode(pd.DataFrame({"code": ["01", "02"], "flag": ["TRUE", "FALSE"]}))
+    assert expected[:, [0, 1, 3, 4]].tolist() == [[1, 0, 0, 1], [0, 1, 1, 0]]
+    for codes in ([1, 2], [1.0, 2.0], ["1", "2.0"], [1.0, "02"]):
+        new = pd.DataFrame({"code": codes, "flag": [True, False]})
+        assert (columns.encode(new) == expected).all()
+    # Which of two spellings is meant cannot be known.
+    twice = learn(code=["01", "1", "A1"] * 4)
+    with pytest.warns(DataWarning, match=r"'1\.0'"):
+        assert not twice.encode(pd.DataFrame({"code": ["1.0"]})).any()
+
+
 def test_longer_texts_become_the_words_that_many_have() -> None:
     makes = ["Toyota", "Ford", "Fiat"]
     names = [f"{makes[row % 3]} model-{row}x" for row in range(90)] + [None]

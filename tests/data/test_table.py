@@ -261,6 +261,18 @@ def test_further_rows_are_read_as_the_first_ones_were(tmp_path: Path) -> None:
             load_table(write(tmp_path, text, "bad.csv"), like=(train.columns, train.class_names))
 
 
+def test_categories_stay_text_in_a_file_without_the_cell_that_made_them_so(tmp_path: Path) -> None:
+    cells = ["1.0", "2.0", "NA", "01"] * 5
+    lines = ["n.v.,3,cat"] + [
+        f"{z},{row},{'dog' if row % 2 else 'cat'}" for row, z in enumerate(cells)
+    ]
+    train = load_table(write(tmp_path, "\n".join(["z,size,label", *lines])), drop="size")
+    assert train.columns is not None
+    new = write(tmp_path, "\n".join(["z,size,label", *lines[1:]]), "new.csv")
+    test = load_table(new, like=(train.columns, train.class_names))
+    assert test.train.array.tolist() == train.train.array[1:].tolist()
+
+
 def test_labels_alone_need_no_features(tmp_path: Path) -> None:
     file = write(tmp_path, "text,label\nlong,a\nlonger,b\nshort,a\nother,b\n")
     dataset = load_dataset(file, features=False)

@@ -26,14 +26,15 @@ WRONG = np.arange(0, 240, 8)
 
 
 def plants() -> pd.DataFrame:
-    """Three kinds by two measurements and a colour, an eighth of them labelled as the next."""
+    """Three kinds by two measurements and a code, an eighth of them labelled as the next."""
     generator, kinds = np.random.default_rng(0), np.arange(240) % 3
     sizes = generator.normal(scale=0.4, size=(240, 2)) + np.stack([2 * kinds, -kinds], axis=1)
     given = kinds.copy()
     given[WRONG] = (given[WRONG] + 1) % 3
     table = pd.DataFrame(sizes, columns=["height", "width"])
-    colours = np.array(["red", "green", None])[generator.integers(3, size=240)]
-    return table.assign(colour=colours, kind=np.array(["fig", "oak", "pear"])[given])
+    codes = np.array(["1.0", "2.0", None])[generator.integers(3, size=240)]
+    codes[1] = "unknown"
+    return table.assign(code=codes, kind=np.array(["fig", "oak", "pear"])[given])
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -63,6 +64,9 @@ def test_a_frame_and_a_file_come_to_the_same(made: Path) -> None:
     pd.testing.assert_frame_equal(run.predict(inputs), predicted)
     from_file = loaded.predict(made / "plants.csv").reset_index(drop=True)
     pd.testing.assert_frame_equal(from_file, predicted)
+    table[2:].to_csv(made / "numbers.csv", index=False)  # codes that are all numbers
+    from_file = loaded.predict(made / "numbers.csv").reset_index(drop=True)
+    pd.testing.assert_frame_equal(from_file, predicted[2:].reset_index(drop=True))
     truth = np.array(["fig", "oak", "pear"])[np.arange(240) % 3]
     assert (predicted["label"] == truth).mean() > 0.98
     assert loaded.evaluate(table.assign(kind=truth)).accuracy > 98

@@ -32,7 +32,7 @@ FEWEST_ROWS = 2
 """Rows that a value needs for a feature of its own: a single row does not generalise."""
 LARGEST = 1e30
 """Numbers past it count as infinite: their differences would not fit into float32."""
-UNSEEN = 0.05  # share of cells with values unseen in training above which to warn
+_UNSEEN = 0.05  # share of cells with values unseen in training that is no reason to warn
 _NUMBERED = "numbers the rows"
 _EXCEPTIONS = 0.01
 """Share of rows that a leaking column may get wrong: a single measurement hardly ever predicts 99%
@@ -88,19 +88,20 @@ class Column:
         kind: The type of its cells.
         values: Values of a category or words of texts, one feature each; for dates, the cycles
             (`year`, `week`, `day`), two features each.
-        other: Whether one feature stands for all other values of a category.
+        other: Share of training rows with other values of a category; if there are any, one feature
+            stands for all of them.
         missing: Number of training rows without a value; if there are any, a feature flags them.
         fill: Replaces a missing number: the median of up to 100,000 training rows.
         offset: Subtracted if float32 would lose the differences between large numbers.
 
-    >>> Column("size", "category", values=("L", "S"), other=True, missing=3).feature_names
+    >>> Column("size", "category", values=("L", "S"), other=0.1, missing=3).feature_names
     ('size=L', 'size=S', 'size: other', 'size: missing')
     """
 
     name: str
     kind: Kind
     values: tuple[str, ...] = ()
-    other: bool = False
+    other: float = 0.0
     missing: int = 0
     fill: float = 0.0
     offset: float = 0.0
@@ -110,7 +111,7 @@ class Column:
         """A name for each of its features."""
         if self.kind == "category":
             names = [f"{self.name}={value}" for value in self.values]
-            names += [f"{self.name}: other"] * self.other
+            names += [f"{self.name}: other"] * bool(self.other)
         elif self.kind == "text":
             names = [f"{self.name}: {word!r}" for word in self.values]
         else:
@@ -147,19 +148,28 @@ class Column:
             encoded[-1, -1:] = bool(self.missing)
             features[:] = encoded[codes]
             return ""
+        # The same code is 1 in a frame of integers, 1.0 in one of floats and 01 in a text.
+        alike = Counter(map(_plain, known))
+        plain = {
+            _plain(word): feature for word, feature in known.items() if alike[_plain(word)] < 2
+        }
         others = len(known) if self.other else -1
-        index = np.array([*(known.get(word, others) for word in words), others])
+        found = (known.get(word, plain.get(_plain(word), others)) for word in words)
+        index = np.array([*found, others])
         if self.missing:
-            index[-1] = len(known) + self.other
+            index[-1] = len(known) + bool(self.other)
         chosen = index[codes]
         rows = np.flatnonzero(chosen >= 0)
         features[rows, chosen[rows]] = 1
-        unseen = codes[(codes >= 0) & (chosen < 0)]
-        if len(unseen) <= max(UNSEEN * len(codes), 4):
+        unseen = codes[(codes >= 0) & (chosen == others)]
+        # Two standard deviations above what is usual: a rule for a few cells and for many.
+        usual = max(self.other, _UNSEEN) * len(codes)
+        if len(unseen) <= usual + 2 * usual**0.5:
             return ""
         examples = few([repr(words[code]) for code in np.unique(unseen)])
         share = f"{len(unseen):,} of {count(len(codes), 'cell')}"
-        return f"{place}: column {self.name!r}: {share} have values unseen in training: {examples}"
+        seen = "rare or unseen" if self.other else "unseen"
+        return f"{place}: column {self.name!r}: {share} have values {seen} in training: {examples}"
 
 
 @dataclass(frozen=True)
@@ -241,6 +251,11 @@ class Columns:
     def names(self) -> tuple[str, ...]:
         """The names of the columns in use."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def of_words(self) -> tuple[str, ...]:
+        """The names of the columns in use that hold categories or text."""
+        return tuple(each.name for each in self.columns if each.kind in ("category", "text"))
 
     @property
     def row_number(self) -> str | None:
@@ -357,7 +372,16 @@ def _learn_category(counted: dict[str, int], cells: int, name: str, alone: bool)
     # By frequency, then by name, so that the order of the rows does not matter.
     frequent = sorted((-rows, word) for word, rows in counted.items() if rows >= FEWEST_ROWS)
     kept = sorted(word for _, word in frequent[:MOST_VALUES])
-    return Column(name, "category", tuple(kept), other=len(kept) < len(words), missing=missing)
+    other = (present - sum(counted[word] for word in kept)) / cells
+    return Column(name, "category", tuple(kept), other=other, missing=missing)
+
+
+def _plain(word: str) -> str:
+    """One spelling for each number, and for true and false."""
+    try:
+        return str(float(word))
+    except ValueError:
+        return word.casefold() if word.casefold() in ("true", "false") else word
 
 
 def _words(text: str) -> set[str]:

@@ -95,6 +95,7 @@ def read_table(
     source: TableSource,
     *,
     text: Iterable[str] = (),
+    categories: Iterable[str] = (),
     decimal: str = ".",
     thousands: str | None = None,
     missing: Sequence[str] = NO_NAME,
@@ -107,6 +108,7 @@ def read_table(
             a line, a `.parquet` (needs pyarrow) or an `.xlsx` (needs openpyxl); text may be
             gzipped, as in `.csv.gz`. Or a DataFrame of pandas or polars.
         text: Columns to read as text, such as identifiers. The usual names of labels always are.
+        categories: Columns to read as text, with the missing values of all other columns.
         decimal: The decimal point of numbers in text.
         thousands: The separator of thousands in text.
         missing: Cells that stand for a missing value in the columns of `text`.
@@ -139,12 +141,12 @@ def read_table(
         content = path.read_bytes()
     try:
         if kind in (".csv", ".tsv"):
-            words = {name.casefold() for name in (*text, *LABELS)}
+            words = dict.fromkeys((name.casefold() for name in categories), MISSING)
+            words |= dict.fromkeys((name.casefold() for name in (*text, *LABELS)), missing)
             separators = (",;\t|" if kind == ".csv" else "\t").replace(decimal, "")
             bad = "error" if on_error == "raise" else "warn"
             options = {"decimal": decimal, "thousands": thousands, "on_bad_lines": bad}
-            options["na_values"] = dict.fromkeys(words, missing)
-            table = _read_csv(_as_utf8(content, place), place, separators, **options)
+            table = _read_csv(_as_utf8(content, place), place, separators, words, **options)
         elif kind == ".jsonl":
             table = pd.read_json(BytesIO(content), lines=True, dtype=False)  # pyright: ignore[reportArgumentType]
             table.index = pd.RangeIndex(1, len(table) + 1, name="line")
@@ -332,11 +334,11 @@ def read_labelled(
     group: str | None,
     annotators: Sequence[str],
     on_error: OnError,
-    **numbers: Any,
+    **reading: Any,
 ) -> LabelledTable:
     """Read a table, and find its labels, splits and groups; the arguments are `load_table`'s."""
     named = [name for name in (label, group, *annotators) if name is not None]
-    table: Any = read_table(source, text=named, on_error=on_error, **numbers)
+    table: Any = read_table(source, text=named, on_error=on_error, **reading)
     place = table_place(table)
     votes: Any = None
     if not table.index.is_unique:
@@ -426,6 +428,7 @@ def load_table(
     choose("on_error", on_error, get_args(OnError))
     numbers: dict[str, Any] = {"decimal": decimal, "thousands": thousands}
     how: Any = {"group": group, "annotators": annotators, "on_error": on_error, **numbers}
+    how["categories"] = () if like is None else like[0].of_words
     given = read_labelled(source, label=label, **how)
     table, place, words, splits = given.rows, given.place, given.words, given.splits
     dropped = [

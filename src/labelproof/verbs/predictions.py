@@ -111,8 +111,10 @@ def _read_table(
     run: TrainedNetwork, source: Any, place: str, identify: str | None, on_error: OnError
 ) -> Samples:
     """The rows of a table, or the images that it names."""
-    numbers = ("decimal", "thousands") if run.tabular else ()
-    how: Any = {name: getattr(run.columns, name) for name in numbers}
+    how: Any = {}
+    if run.tabular:
+        how = {name: getattr(run.columns, name) for name in ("decimal", "thousands")}
+        how["categories"] = run.columns.of_words
     table = read_table(source, text=[identify] if identify else [], on_error=on_error, **how)
     rows, named = list(row_names(table)), is_path(source)
     if named and not rows:
