@@ -9,6 +9,7 @@ from notices import told
 
 from labelproof.data import Dataset, load_dataset
 from labelproof.data.columns import Columns
+from labelproof.data.notices import DataWarning
 from labelproof.data.table import load_table, read_table, row_names
 
 TABLE = "size,colour,label\n1,red,cat\n2.5,blue,dog\n3,red,cat\n4,blue,dog\n"
@@ -271,6 +272,18 @@ def test_categories_stay_text_in_a_file_without_the_cell_that_made_them_so(tmp_p
     new = write(tmp_path, "\n".join(["z,size,label", *lines[1:]]), "new.csv")
     test = load_table(new, like=(train.columns, train.class_names))
     assert test.train.array.tolist() == train.train.array[1:].tolist()
+
+
+def test_true_and_false_are_read_in_any_case(tmp_path: Path) -> None:
+    train = load_table(write(tmp_path, "flag,label\nTRUE,cat\nFALSE,dog\n,cat\nTRUE,dog\n"))
+    assert train.columns is not None
+    assert train.columns.columns[0].kind == "boolean"
+    new = read_table(write(tmp_path, "flag,size\nTRUE,1\nunknown,2\n,3\nfalse,4\n", "new.csv"))
+    with pytest.raises(ValueError, match="got 'unknown' in line 3; fix"):
+        train.columns.encode(new)
+    with pytest.warns(DataWarning, match="got 'unknown' in line 3; treated"):
+        rows = train.columns.encode(new, on_error="skip")
+    assert rows.tolist() == [[1, 0], [1, 1], [1, 1], [0, 0]]
 
 
 def test_labels_alone_need_no_features(tmp_path: Path) -> None:

@@ -473,7 +473,7 @@ def _floats(cells: Any) -> Any:
     if isinstance(cells.dtype, pd.CategoricalDtype):
         cells = cells.astype(object)
     if pd.api.types.infer_dtype(cells, skipna=True) == "string":
-        cells = cells.replace({"true": 1, "false": 0, "True": 1, "False": 0})
+        cells = cells.str.strip().str.casefold().replace({"true": "1", "false": "0"})
     return pd.to_numeric(cells, errors="coerce")
 
 
