@@ -73,6 +73,43 @@ def test_dates_become_days_and_cycles() -> None:
         np.testing.assert_allclose(later[0, 1:3], rows[0, 1:3], atol=0.02)
 
 
+def test_dates_are_read_however_they_are_written() -> None:
+    days = pd.date_range("2020-01-30", periods=90, freq="7D")
+    expected = Columns.learn(pd.DataFrame({"when": days})).encode(pd.DataFrame({"when": days}))
+    forms = ["%Y/%m/%d", "%Y.%m.%d", "%d %b %Y", "%b %d, %Y", "%d. %B %Y %H:%M"]
+    # In some of these days the first or the second number is above 12, so the other is the month.
+    for form in (*forms, "%d.%m.%Y", "%m/%d/%Y"):
+        table = pd.DataFrame({"when": days.strftime(form)})
+        columns = Columns.learn(table)
+        assert columns.columns[0].kind == "date", form
+        np.testing.assert_array_equal(columns.encode(table), expected)
+        # New dates are read as those of training, whatever their order may be.
+        np.testing.assert_array_equal(columns.encode(table.iloc[1:2]), expected[1:2])
+        assert Columns.from_values(json.loads(json.dumps(columns.as_values()))) == columns
+        with pytest.raises(ValueError, match=r"'when'.*dates such as.* got 'soon'"):
+            columns.encode(pd.DataFrame({"when": ["soon"]}))
+    mixed = [*days[:45].strftime("%d.%m.%Y"), *days[45:].strftime("%Y-%m-%d")]
+    assert Columns.learn(pd.DataFrame({"when": mixed})).columns[0].kind == "date"
+
+
+def test_a_few_cells_that_are_no_dates_are_unusable_and_many_mean_that_none_is_read() -> None:
+    days = pd.Series(pd.date_range("2020-01-30", periods=90).strftime("%Y-%m-%d"))
+    table = pd.DataFrame({"size": np.arange(90) % 7, "when": days})
+    table.loc[[0, 5], "when"] = ["unknown", "0000-00-00"]
+    columns = Columns.learn(table)
+    assert columns.columns[1].kind == "date"
+    with pytest.raises(ValueError, match="got 'unknown' in row 0, '0000-00-00' in row 5"):
+        columns.encode(table)
+    with pytest.warns(DataWarning, match="treated as missing"):
+        assert columns.encode(table, on_error="skip")[:7, -1].tolist() == [1, 0, 0, 0, 0, 1, 0]
+    table.loc[:29, "when"] = "unknown"
+    with pytest.warns(DataWarning, match="when .dates written as '2020-02-29': write them"):
+        assert Columns.learn(table).names == ("size",)
+    # A year and a month, or a version, are no date.
+    for codes in ("2020-01", "2020-02", "1.10.3"), ("2020", "2021", "n.v."):
+        assert learn(code=[*codes] * 4).columns[0].kind == "category"
+
+
 def test_frequent_values_have_features_and_unseen_ones_are_warned_of() -> None:
     values = [*(f"v{number:03}" for number in range(60) for _ in range(3)), "once", "again"]
     (column,) = learn(code=values).columns
@@ -147,12 +184,16 @@ def test_columns_without_information_are_left_out_with_a_reason() -> None:
         "same": ["x"] * rows,
         "note": [f"text {number}" for number in range(rows)],
         "price": [f"1.{number:03},50" for number in range(rows)],
-        "joined": [f"{number % 28 + 1}.{number // 28 + 1}.2024" for number in range(rows)],
+        "joined": [f"{number % 12 + 1}.{number // 12 + 1}.2024" for number in range(rows)],
+        "left": [f"{number % 28 + 1:02}/{number // 28 + 1:02}/24" for number in range(rows)],
+        "seen": [f"{number % 28 + 1} Mai {1960 + number}" for number in range(rows)],
+        "rate": [f"{number / 7:.1f} %" for number in range(rows)],
+        "cost": [f"-${number},000" for number in range(rows)],
         "PassengerId": np.arange(rows) * 17 + 3,
         "counter": np.arange(rows)[::-1],
         "lists": [[1], [2]] * (rows // 2),
     }
-    with pytest.warns(DataWarning, match="9 of 10 columns left out"):
+    with pytest.warns(DataWarning, match="13 of 14 columns left out"):
         columns = learn(**table)
     reasons = dict(columns.left_out)
     assert columns.names == ("ok",)
@@ -164,7 +205,8 @@ def test_columns_without_information_are_left_out_with_a_reason() -> None:
         Columns.learn(pd.DataFrame({"size": np.arange(80) % 7, "part": few_different}))
     codes = [f"{number % 3},{number % 2}" for number in range(80)]
     assert Columns.learn(pd.DataFrame({"size": np.arange(80) % 7, "code": codes})).left_out == ()
-    assert "2024-12-31" in reasons["joined"]
+    assert all("2024-12-31" in reasons[name] for name in ("joined", "left", "seen"))
+    assert all("remove the % or currency sign" in reasons[name] for name in ("rate", "cost"))
     assert "text 0" in reasons["note"]
     assert columns.row_number == "PassengerId"
     with pytest.raises(ValueError, match="a column to learn from"):

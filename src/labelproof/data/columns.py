@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.tseries.api import guess_datetime_format
 
 from labelproof.data.notices import count, few, notice, quoted, readable
 from labelproof.ranges import choose, suggest
@@ -44,12 +45,29 @@ _FEWEST_OF_REST = 20
 _MOST_ROWS = 2000
 
 _WORD = re.compile(r"[^\W_]{2,}")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_ISO = "ISO8601"
+_MOST_DATES = 0.9
+"""Share of cells that are dates in a column of dates, at least; the others cannot be used."""
+_DATE = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?\b")
+_DAY_FIRST = re.compile(r"(1[3-9]|[23]\d)[./-]")
 _ROW_NUMBER = re.compile(
     r"(?:^|[\s_.-])(?:id|idx|index|no|nr|uuid)\.?$|(?:Id|ID)$|^Unnamed: ", re.I
 )
-_LOCAL_DATE = re.compile(r"\d{1,2}([./-])\d{1,2}\1(\d\d){1,2}\b")
-_LOCAL_NUMBER = re.compile(r"[+-]?[\d.,'\s]*\d[.,]\d+\s*%?|[$€£]\s*[\d.,]+")
+_ANY_DATE = re.compile(
+    rf"{_DATE.pattern}|\d\d?([./-])\d\d?\2(\d\d){{1,2}}\b"
+    r"|\d\d?\.?[\s-][^\W\d_]{3,9}[.,]?[\s-](\d\d){1,2}\b"
+    r"|[^\W\d_]{3,9}\.?\s\d\d?,?\s\d{4}\b"
+)
+_UNREAD = {
+    _ANY_DATE: "dates written as {!r}: write them as 2024-12-31",
+    re.compile(r"[+-]?\s*([$€£]\s*\d[\d.,'\s]*|\d[\d.,'\s]*[%$€£])$"): (
+        "numbers written as {!r}: remove the % or currency sign"
+    ),
+    re.compile(r"[+-]?[\d.,'\s]*\d[.,]\d+$"): (
+        "numbers written as {!r}; --decimal and --thousands say how to read them"
+    ),
+}
+"""Dates and numbers that are not read as such, and why their columns are left out."""
 _PERIODS = {"year": 365.2425, "week": 7.0, "day": 1.0}
 _EXPECTED = {"number": "numbers", "boolean": "true or false", "date": "dates such as 2024-12-31"}
 _INFERRED: dict[str, Kind] = {
@@ -93,6 +111,7 @@ class Column:
         missing: Number of training rows without a value; if there are any, a feature flags them.
         fill: Replaces a missing number: the median of up to 100,000 training rows.
         offset: Subtracted if float32 would lose the differences between large numbers.
+        format: How dates are written, as for `pd.to_datetime`, if not as 2024-12-31.
 
     >>> Column("size", "category", values=("L", "S"), other=0.1, missing=3).feature_names
     ('size=L', 'size=S', 'size: other', 'size: missing')
@@ -105,6 +124,7 @@ class Column:
     missing: int = 0
     fill: float = 0.0
     offset: float = 0.0
+    format: str = _ISO
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -125,7 +145,7 @@ class Column:
         """Encode cells into `features`, zeros of shape `(N, F)`; returns a warning or `""`."""
         if self.kind in ("category", "text"):
             return self._encode_words(cells, features, place)
-        numbers, problem = _numbers(cells, self.name, self.kind, place, on_error)
+        numbers, problem = _numbers(cells, self, place, on_error)
         absent = np.isnan(numbers)
         if absent.any():
             numbers = np.where(absent, self.fill, numbers)
@@ -320,14 +340,16 @@ class Columns:
 
 def _learn(cells: pd.Series, name: str, leave_out: bool, alone: bool) -> Column:
     kind = _INFERRED.get(pd.api.types.infer_dtype(cells, skipna=True), "text")
+    written = _ISO
     if kind in ("category", "text"):
         codes, words = text_codes(cells)
         counts = np.bincount(codes[codes >= 0], minlength=len(words)).tolist()
         counted = {word: rows for word, rows in zip(words, counts, strict=True) if rows}
-        kind = _kind_of_text(counted) if kind == "text" else kind
+        if kind == "text":
+            kind, written = _kind_of_text(counted)
         if kind == "category":
             return _learn_category(counted, len(cells), name, alone)
-    values, _ = _numbers(cells, name, kind, "", "skip")
+    values, _ = _numbers(cells, Column(name, kind, format=written), "", "skip")
     present = values[~np.isnan(values)]
     missing = len(values) - len(present)
     low, high = present.min(initial=np.inf), present.max(initial=-np.inf)
@@ -346,7 +368,7 @@ def _learn(cells: pd.Series, name: str, leave_out: bool, alone: bool) -> Column:
     if kind == "date":
         cycles = ("year", "week", "day") if (present % 1 != 0).any() else ("year", "week")
     offset = fill if lost or kind == "date" else 0.0
-    return Column(name, kind, cycles, missing=missing, fill=fill, offset=offset)
+    return Column(name, kind, cycles, missing=missing, fill=fill, offset=offset, format=written)
 
 
 def _learn_category(counted: dict[str, int], cells: int, name: str, alone: bool) -> Column:
@@ -357,14 +379,11 @@ def _learn_category(counted: dict[str, int], cells: int, name: str, alone: bool)
         raise _LeftOutError("empty")
     if len(words) == 1 and not missing:
         raise _LeftOutError("constant")
-    if len(words) > MOST_VALUES and _LOCAL_DATE.match(words[0]):
-        raise _LeftOutError(f"dates written as {quoted(words[0])}: write them as 2024-12-31")
     differ = (len(words) > MOST_VALUES and len(words) * 2 > present) or 1 < len(words) == present
-    local = [word for word in words[:1000] if _LOCAL_NUMBER.fullmatch(word[:60])]
-    if 2 * len(local) > len(words[:1000]) and (differ or len(local) > _CODES):
-        raise _LeftOutError(
-            f"numbers written as {local[0]!r}; --decimal and --thousands say how to read them"
-        )
+    for unread, reason in _UNREAD.items():
+        alike = [word[:40] for word in words[:1000] if unread.match(word[:60])]
+        if 2 * len(alike) > len(words[:1000]) and (differ or len(alike) > _CODES):
+            raise _LeftOutError(reason.format(alike[0]))
     if differ:
         if found := _frequent_words(words, alone):
             return Column(name, "text", found, missing=missing)
@@ -398,19 +417,47 @@ def _frequent_words(texts: Sequence[str], alone: bool) -> tuple[str, ...]:
     return tuple(sorted(word for _, word in sorted(frequent)[:most]))
 
 
-def _kind_of_text(counted: Mapping[str, int]) -> Kind:
-    """The kind of a text column, from the number of cells with each text."""
+def _kind_of_text(counted: Mapping[str, int]) -> tuple[Kind, str]:
+    """The kind of a text column, from the number of cells with each text, and how dates look."""
     words, counts = list(counted), np.array(list(counted.values()))
     if not words:
-        return "number"
-    if _DATE.match(words[0]) and _moments(pd.Series(words, dtype=object)).notna().all():
-        return "date"
+        return "number", _ISO
     numbers = counts[are_numbers(words)].sum() / counts.sum()
     # Some text among many numbers is a typo; among few different ones it may be a code.
     few_different = max(min(MOST_VALUES, counts.sum() / 10), 10)
     if numbers == 1 or (numbers > 0.5 and len(words) > few_different):
-        return "number"
-    return "category"
+        return "number", _ISO
+    written = _date_format(words, counts)
+    return ("category", _ISO) if written is None else ("date", written)
+
+
+def _date_format(words: Sequence[str], counts: NDArray[Any]) -> str | None:
+    """How the dates of a column are written; `None` if it has others or their order is unclear."""
+    if not any(map(_ANY_DATE.match, words[:50])):
+        return None
+    texts: Any = pd.Series(words, dtype=object)
+    found = _dates(texts.where(texts.str.match(_DATE)), _ISO).notna()
+    others = texts[~found]
+    # Told that the day is first where it has to be, or pandas warns.
+    guessed = [
+        guess_datetime_format(word.title(), dayfirst=_DAY_FIRST.match(word) is not None) or ""
+        for word in others[:50]
+        if len(word) < 40 and _ANY_DATE.match(word)
+    ]
+    formats = set[str]()
+    if days := Counter(written for written in guessed if "%d" in written):
+        written, _ = days.most_common(1)[0]
+        formats = {written}
+        # Whether 02.01. is in January: one order has to read all that the other reads, and more.
+        if re.match("%[dm].%[dm]", written):
+            formats |= {f"{written[3:5]}{written[2]}{written[:2]}{written[5:]}"}
+    read = {form: _dates(others, form).notna() for form in formats} or {_ISO: others.isna()}
+    most = np.logical_or.reduce([*read.values()])
+    settled = [form for form in read if (read[form] == most).all()]
+    found[~found] = most
+    if len(settled) == 1 and counts[found].sum() >= _MOST_DATES * counts.sum():
+        return settled[0]
+    return None
 
 
 def are_numbers(words: Sequence[str]) -> NDArray[np.bool_]:
@@ -439,10 +486,11 @@ def text_codes(cells: pd.Series) -> tuple[NDArray[Any], list[str]]:
 
 
 def _numbers(
-    cells: Any, name: str, kind: Kind, place: str, on_error: str
+    cells: Any, column: Column, place: str, on_error: str
 ) -> tuple[NDArray[np.float64], str]:
     """A number for each cell, NaN if missing or unusable, and a warning or `""`."""
-    found = _days(cells) if kind == "date" else _floats(cells)
+    kind = column.kind
+    found = _days(cells, column.format) if kind == "date" else _floats(cells)
     values = found.to_numpy(np.float64, na_value=np.nan)
     stray = np.isnan(values)
     if stray.any():
@@ -459,7 +507,9 @@ def _numbers(
     unit = str(cells.index.name or "row")
     shown = few([f"{cell!r} in {unit} {where}" for where, cell in cells[wrong].items()])
     expected = f"{'finite ' * (not stray.any())}{_EXPECTED[kind]}"
-    reason = f"{place}: column {name!r}: expected {expected}, got {shown}"
+    if column.format != _ISO:
+        expected += f" or {pd.Timestamp('2024-12-31').strftime(column.format)}"
+    reason = f"{place}: column {column.name!r}: expected {expected}, got {shown}"
     if on_error == "raise":
         raise ValueError(f"{reason}; fix them, or use on_error='skip' to treat them as missing")
     return np.where(wrong, np.nan, values), f"{reason}; treated as missing"
@@ -477,14 +527,20 @@ def _floats(cells: Any) -> Any:
     return pd.to_numeric(cells, errors="coerce")
 
 
-def _days(cells: pd.Series) -> Any:
+def _days(cells: pd.Series, written: str) -> Any:
     if pd.api.types.is_numeric_dtype(cells.dtype):
         return pd.Series(np.nan, index=cells.index)  # numbers are not dates
-    return (_moments(cells) - pd.Timestamp("1970-01-01", tz="UTC")).dt.total_seconds() / 86400
+    since = _moments(cells, written) - pd.Timestamp("1970-01-01", tz="UTC")
+    return since.dt.total_seconds() / 86400
 
 
-def _moments(cells: pd.Series) -> Any:
-    return pd.to_datetime(cells, format="ISO8601", errors="coerce", utc=True)
+def _moments(cells: pd.Series, written: str) -> Any:
+    found = _dates(cells, _ISO)
+    return found if written == _ISO else found.fillna(_dates(cells, written))
+
+
+def _dates(cells: pd.Series, written: str) -> Any:
+    return pd.to_datetime(cells, format=written, errors="coerce", utc=True)
 
 
 def _numbers_rows(name: str, values: NDArray[np.float64]) -> bool:
