@@ -213,6 +213,16 @@ def test_columns_without_information_are_left_out_with_a_reason() -> None:
         learn(same=["x"] * 5)
 
 
+def test_identifiers_that_repeat_are_left_out_and_may_be_groups() -> None:
+    rows = np.arange(90)
+    names = ("customer_id", "CustomerID", "id", "paid", "Covid", "floor no")
+    table = pd.DataFrame({"size": rows % 7 / 2, **dict.fromkeys(names, rows // 3 * 10)})
+    with pytest.warns(DataWarning, match="customer_id .*--group customer_id"):
+        columns = Columns.learn(table)
+    assert columns.names == ("size", "paid", "Covid", "floor no")
+    assert columns.row_number == "customer_id"
+
+
 def test_cells_of_another_kind_are_refused_or_missing() -> None:
     table = pd.DataFrame({"size": [*map(str, np.arange(100) * 1.5), "n.v.", "big"]})
     columns = Columns.learn(table)

@@ -51,7 +51,7 @@ _MOST_DATES = 0.9
 _DATE = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?\b")
 _DAY_FIRST = re.compile(r"(1[3-9]|[23]\d)[./-]")
 _ROW_NUMBER = re.compile(
-    r"(?:^|[\s_.-])(?:id|idx|index|no|nr|uuid)\.?$|(?:Id|ID)$|^Unnamed: ", re.I
+    r"(?i:(?:^|[\s_.-])(?:id|idx|index|no|nr|uuid)\.?$|^Unnamed: )|[a-z\d](?:Id|ID)$"
 )
 _ANY_DATE = re.compile(
     rf"{_DATE.pattern}|\d\d?([./-])\d\d?\2(\d\d){{1,2}}\b"
@@ -358,8 +358,8 @@ def _learn(cells: pd.Series, name: str, leave_out: bool, alone: bool) -> Column:
             raise _LeftOutError("empty")
         if not missing and low == high:
             raise _LeftOutError("constant")
-        if kind == "number" and _numbers_rows(name, present):
-            raise _LeftOutError(_NUMBERED)
+        if kind == "number" and (reason := _identifies(name, present)):
+            raise _LeftOutError(reason)
     fill = float(np.median(present[:: len(present) // 100_000 + 1])) if len(present) else 0.0
     # float32 keeps 7 digits: of seconds since 1970 it would keep steps of two minutes.
     spread = present[:: len(present) // 10_000 + 1].std() if len(present) else 0.0
@@ -543,13 +543,17 @@ def _dates(cells: pd.Series, written: str) -> Any:
     return pd.to_datetime(cells, format=written, errors="coerce", utc=True)
 
 
-def _numbers_rows(name: str, values: NDArray[np.float64]) -> bool:
-    """Whether values number the rows: whole, different, and named so or filling a range."""
+def _identifies(name: str, values: NDArray[np.float64]) -> str:
+    """Why whole numbers, by their name or as they fill a range, are no feature, or `""`."""
+    named = _ROW_NUMBER.search(name[-40:])
     for part in (values[:1000], values):  # the first rows settle it for most columns
-        if (part % 1 != 0).any() or len(np.unique(part)) < len(part):
-            return False
+        if (part % 1 != 0).any():
+            return ""
+        if len(np.unique(part)) < len(part):
+            group = f"identifies more than a row: --group {shlex.quote(name)} keeps these together"
+            return group if named and named[0].rstrip(".").casefold().endswith("id") else ""
     dense = bool(len(values) >= 50 and np.ptp(values) < 2 * len(values))
-    return dense or _ROW_NUMBER.search(name[-40:]) is not None
+    return _NUMBERED if dense or named else ""
 
 
 def report_leaks(
