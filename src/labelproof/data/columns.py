@@ -573,15 +573,19 @@ def report_leaks(
         rest = len(labels) - int(np.bincount(labels).max())
     allowed = min(_EXCEPTIONS * len(labels), _EXCEPTIONS_OF_REST * rest)
     classes = int((sizes > 0).sum())
-    found = []
+    found: dict[str, str] = {}
     ends = np.cumsum([len(column.feature_names) for column in columns.columns])
     for column, features in zip(columns.columns, np.split(rows, ends[:-1], axis=1), strict=True):
         if set(column.values) <= set(names) and len(column.values) > 1:
             indices = np.array([names.index(value) for value in column.values])
             copied = indices[features[:, : len(indices)].argmax(axis=1)]
-            agrees = (copied == labels)[features[:, : len(indices)].any(axis=1)]
+            filled = features[:, : len(indices)].any(axis=1)
+            agrees = (copied == labels)[filled]
             if len(agrees) and agrees.mean() > _SAME_NAMES:
-                found.append(column.name)
+                where = (
+                    f"where {column.name!r} is filled, in {100 * filled.mean():.3g}% of the rows"
+                )
+                found[column.name] = f"{where}, it agrees in {agrees.mean():.0%}"
                 continue
         leaves = max(2 * classes, features.shape[1] + 1)
         # A tree with a leaf for every few rows predicts anything.
@@ -596,12 +600,13 @@ def report_leaks(
             if wrong.sum() > allowed:
                 break
         else:
-            found.append(column.name)
+            found[column.name] = "one column predicts it in 99% of the rows"
     if found:
-        flags = " ".join(f"--drop {shlex.quote(readable(name))}" for name in found[:8])
+        flags = " ".join(f"--drop {shlex.quote(readable(name))}" for name in [*found][:8])
         verb = "leaks" if len(found) == 1 else "leak"
         notice(
-            f"{place}: {few([repr(name) for name in found], shown=8)} {verb} the label: one column "
-            "predicts it in 99% of the rows. Results look better than they are, and wrong labels "
-            f"are not found. Unless new rows have it too, leave it out with {flags} (drop=...)"
+            f"{place}: {few([*map(repr, found)], shown=8)} {verb} the label: "
+            f"{few([*dict.fromkeys(found.values())])}. Results look better than they are, and "
+            "wrong labels are not found. Unless new rows have it too, leave it out with "
+            f"{flags} (drop=...)"
         )
