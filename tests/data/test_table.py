@@ -200,6 +200,18 @@ def test_columns_are_dropped_and_grouped_by_name(tmp_path: Path) -> None:
             load_table(file, **options)
 
 
+def test_columns_may_be_named_by_numbers_and_labels_beside_them_are_refused() -> None:
+    table = pd.DataFrame({0: [1.0, 2, 3, 4], 1: [5.0, 7, 6, 8], 2: [1, 1, 2, 2], 3: list("abab")})
+    loads: Any = (load_table, load_dataset)
+    for load in loads:
+        dataset = load(table, label=3, group=2, drop=[1])
+        assert dataset.columns is not None
+        assert (dataset.columns.names, dataset.label, dataset.group) == (("0",), "3", "2")
+        for labels in (table[3], table[3].to_numpy()):
+            with pytest.raises(TypeError, match=r"^label: .*fit\(\(X, y\)\)"):
+                load(table, label=labels)
+
+
 def test_duplicates_are_warned_of_and_stay_together() -> None:
     generator = np.random.default_rng(0)
     table = pd.DataFrame(generator.normal(size=(40, 3)).round(3), columns=list("uvw"))

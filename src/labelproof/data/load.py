@@ -24,6 +24,7 @@ from labelproof.data.table import (
     DROPPED,
     ENDINGS,
     TableSource,
+    column_name,
     is_table,
     load_table,
     read_table,
@@ -111,18 +112,16 @@ class Reading:
     data_root: str | os.PathLike[str] | None = None
     annotators: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        for name, value in (("label", self.label), ("group", self.group)):
-            if value is not None and not isinstance(value, str):
-                raise TypeError(f"{name}: expected the name of a column, got {value!r}")
-
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> Reading:
         """The options among named values, such as `as_values` and `options` return."""
-        names = cls.__dataclass_fields__
-        given = {name: kept[name] for name in names if kept.get(name) is not None}
+        fields = cls.__dataclass_fields__
+        given = {name: kept[name] for name in fields if kept.get(name) is not None}
+        for name in {"label", "group"} & given.keys():
+            given[name] = column_name(name, given[name])
         for name in {"drop", "annotators"} & given.keys():
-            given[name] = (given[name],) if isinstance(given[name], str) else tuple(given[name])
+            names = (given[name],) if isinstance(given[name], str) else given[name]
+            given[name] = tuple(map(str, names))
         return cls(**given)
 
     def load(

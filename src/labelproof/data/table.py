@@ -250,6 +250,14 @@ def _check_names(names: Sequence[str], place: str) -> None:
         )
 
 
+def column_name(argument: str, value: Any) -> str | None:
+    """The name of a column as text, which all names are once a table is read."""
+    if value is None or isinstance(value, str | int | np.integer):
+        return None if value is None else str(value)
+    got = f"{type(value).__name__}; labels beside their rows are given as fit((X, y))"
+    raise TypeError(f"{argument}: expected the name of a column, got {got}")
+
+
 def find_column(names: Iterable[str], requested: str, *, place: str, argument: str) -> str:
     """The column with the requested name, ignoring case if there is no exact match."""
     names = list(names)
@@ -337,6 +345,7 @@ def read_labelled(
     **reading: Any,
 ) -> LabelledTable:
     """Read a table, and find its labels, splits and groups; the arguments are `load_table`'s."""
+    label, group = column_name("label", label), column_name("group", group)
     named = [name for name in (label, group, *annotators) if name is not None]
     table: Any = read_table(source, text=named, on_error=on_error, **reading)
     place = table_place(table)
@@ -432,7 +441,7 @@ def load_table(
     given = read_labelled(source, label=label, **how)
     table, place, words, splits = given.rows, given.place, given.words, given.splits
     dropped = [
-        find_column(table.columns, name, place=place, argument="drop")
+        find_column(table.columns, str(name), place=place, argument="drop")
         for name in ((drop,) if isinstance(drop, str) else drop)
     ]
     if given.label in dropped:
