@@ -3,6 +3,7 @@
 import os
 import pickle
 import shutil
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from safetensors.torch import save_file
 import labelproof
 from labelproof.audit.folder import Audit
 from labelproof.data import load_dataset
+from labelproof.data.notices import DataWarning
 from labelproof.models.blend import Blend
 from labelproof.tabular import candidates
 from labelproof.tabular.run import blend_configuration
@@ -115,6 +117,14 @@ def test_a_few_rows_are_left_to_the_network() -> None:
     for rows, blended in ((24, False), (60, True)):
         few = load_dataset(plants().iloc[:rows], label="kind")
         assert (blend_configuration(few, "few", {"seed": 1}) is not None) is blended
+    # Copies are on one side of every cut, so that many of a few rows are few too.
+    twins = pd.DataFrame({"code": list("AB") * 120, "kind": list("xyyxyx") * 40})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        few = load_dataset(twins, label="kind")
+    with pytest.warns(DataWarning, match="table: only 2 rows that differ .*network"):
+        assert blend_configuration(few, "few", {"seed": 1}) is None
+    assert blend_configuration(few, "few", {"epochs": 3}) is None  # a network, as requested
     with pytest.raises(ValueError, match="network"):
         labelproof.fit(plants().iloc[:24], "kind", network="blend")
     with pytest.raises(ValueError, match="group"):

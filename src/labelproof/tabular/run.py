@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from labelproof.audit.predictions import Predictions
 from labelproof.data.dataset import Dataset
+from labelproof.data.notices import count, notice
 from labelproof.models.blend import BLEND, Blend
 from labelproof.npz import read_npz
 from labelproof.tabular.rows import LabelledRows, label_rows
@@ -65,9 +66,14 @@ def blend_configuration(
     if dataset.group is not None and groups is not None and len(np.unique(groups)) < 2:
         return None  # one group cannot be cut; training the network raises the error
     configuration = Configuration(data, network=BLEND, epochs=1, **given)
-    # With a handful of rows, none can be held out to compare classifiers.
-    _, rows = blend_rows(configuration, dataset, human=human)
-    return None if rows.too_few else configuration
+    # With a handful of rows, none can be held out to compare classifiers; copies stay together.
+    examples, rows = blend_rows(configuration, dataset, human=human)
+    if not rows.too_few:
+        return configuration
+    if (different := len(np.unique(rows.rows, axis=0))) < len(examples.used):
+        few = f"only {count(different, 'row')} that differ from each other, too few"
+        notice(f"{dataset.name}: {few} to compare classifiers; training a network")
+    return None
 
 
 def blend_rows(
