@@ -127,6 +127,10 @@ def test_labels_that_cannot_be_classes_and_rows_without_one_are_named(tmp_path: 
         with pytest.raises(ValueError, match="regression"):
             load_table(table(quarters[:60]), **options)
     assert load_table(table(quarters), label="y").num_classes == 25
+    comments = [f"comment {max(row, 30)}" for row in range(60)]
+    with pytest.raises(ValueError, match=r"60 rows have 30 different labels: texts.*--label"):
+        load_table(table(comments))
+    assert load_table(table(comments * 2)).num_classes == 30
     _, said = warned(table(["a", "a", "b", "b", "c"]))
     assert "1 class with at most a single training sample: c" in said
 

@@ -530,13 +530,18 @@ def _check_labels(
     """Refuse labels that cannot be classes, and warn of doubtful classes.
 
     Many numbers with few rows each are not taken for classes, and fewer so if the column only has
-    a `usual` name of labels.
+    a `usual` name of labels. Nor are many texts that mostly have a row each.
     """
     classes, least = len(np.unique(labels)), 10 if usual else 4
-    if are_numbers(names).all() and classes > 20 and len(labels) < least * classes:
-        numbers = f"labels of {classes:,} different numbers in {count(len(labels), 'row')}"
-        instead = "name another column with --label (label=), or group the numbers into classes"
-        raise ValueError(f"{place}: {numbers}, as in regression; {instead}")
+    what = ""
+    if are_numbers(names).all() and len(labels) < least * classes:
+        what = "numbers, as in regression"
+    elif 2 * (np.bincount(labels) == 1).sum() > classes:
+        what = "texts, most of them in a single row"
+    if what and classes > 20:
+        instead = "name another column with --label (label=), or group the labels into classes"
+        found = f"{count(len(labels), 'row')} have {classes:,} different labels"
+        raise ValueError(f"{place}: {found}: {what}; {instead}")
     report_classes(place, labels, names, fewest=2)
 
 
