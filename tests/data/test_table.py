@@ -186,6 +186,16 @@ def test_what_a_file_is_read_as_is_said(tmp_path: Path) -> None:
     assert "0xe9 in line 2" in message
 
 
+def test_sheets_that_are_not_read_are_named(tmp_path: Path) -> None:
+    table = pd.DataFrame({"size": [1, 2, 3, 4], "kind": list("abab")})
+    with pd.ExcelWriter(tmp_path / "book.xlsx") as book:
+        for sheet in ("2024", "2023", "notes"):
+            table.to_excel(book, sheet_name=sheet, index=False)
+    dataset, said = warned(tmp_path / "book.xlsx", label="kind")
+    assert len(dataset.train) == 4
+    assert "only the first sheet is read, not 2023, notes" in said
+
+
 def test_columns_are_dropped_and_grouped_by_name(tmp_path: Path) -> None:
     text = "Age,Patient,note,label\n" + "".join(
         f"{20 + row % 7 + row},{'pqrs'[row // 6]},{row % 2},{'ab'[row % 2]}\n" for row in range(24)

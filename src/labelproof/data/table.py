@@ -158,7 +158,10 @@ def read_table(
             table = arrow.to_pandas()
         else:
             check_room(path)
-            table = pd.read_excel(path)
+            with pd.ExcelFile(path) as book:
+                table, unread = pd.read_excel(book), [*map(str, book.sheet_names[1:])]
+            if unread:
+                notice(f"{place}: only the first sheet is read, not {few(unread)}")
             table.index = pd.RangeIndex(2, len(table) + 2, name="row")  # as the spreadsheet shows
     except ImportError as error:
         raise ImportError(f"{place}: {error}") from None
