@@ -104,7 +104,7 @@ def choose(name: str, value: str, known: Collection[str]) -> str:
     return value
 
 
-def suggest(value: str, known: Collection[str], *, cutoff: float = 0.6) -> str:
+def suggest(value: str, known: Collection[str], *, cutoff: float = 0.65) -> str:
     """The end of a message about an unknown name: the nearest known one, or `""`.
 
     Args:
@@ -114,6 +114,8 @@ def suggest(value: str, known: Collection[str], *, cutoff: float = 0.6) -> str:
 
     >>> suggest("epoch", ["epochs", "seed"])
     "; did you mean 'epochs'?"
+    >>> suggest("nope", ["income"])
+    ''
     >>> suggest("0.3", ["0.4", "0.8"])
     ''
     """
