@@ -159,6 +159,7 @@ def test_malformed_tables_are_refused_with_a_reason(tmp_path: Path) -> None:
         "bare.csv": ("1.5,2.5,3.5\n4.5,5.5,6.5\n", "names of the columns"),
         "empty.csv": ("", "empty"),
         "zero.csv": (b"a,label\n1,\0\n", "zero bytes"),
+        "wide characters.csv": ("a,label\n1,x\n".encode("utf-16"), "UTF-16.*CSV UTF-8"),
         "lines.jsonl": ("{]\n", "jsonl"),
         "no.parquet": (b"PAR1 no", "parquet"),
         "no.xlsx": (b"no", "xlsx"),

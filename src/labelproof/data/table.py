@@ -234,7 +234,8 @@ def _read_csv(
 
 def _as_utf8(content: bytes, place: str) -> bytes:
     if b"\0" in content:
-        raise ValueError("expected text in UTF-8, got zero bytes")
+        save = "save the file as UTF-8 (in Excel: CSV UTF-8)"
+        raise ValueError(f"expected text in UTF-8, got zero bytes, as in UTF-16; {save}")
     try:
         content.decode("utf-8")
     except UnicodeDecodeError as error:
