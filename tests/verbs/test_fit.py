@@ -15,6 +15,7 @@ from labelproof.data.notices import DataWarning
 from labelproof.report.audit import as_json
 from labelproof.report.audit_words import commands
 from labelproof.training import Event
+from labelproof.verbs.fit import FitPlan
 
 TINY = {"epochs": 3, "device": "cpu", "network": "mlp(hidden=8,depth=1)"}
 
@@ -135,6 +136,12 @@ def test_predictions_of_any_model_are_audited(mislabelled: pd.DataFrame, tmp_pat
         labelproof.audit(probabilities=told)
     with pytest.raises(ValueError, match="data"):
         labelproof.audit()
+
+
+def test_warnings_are_of_the_line_that_calls(mislabelled: pd.DataFrame) -> None:
+    with pytest.warns(DataWarning, match="constant") as told:
+        FitPlan(mislabelled.assign(same=1), label="kind")
+    assert [warning.filename for warning in told] == [__file__]
 
 
 def test_an_audit_of_a_frame_is_joined_and_shown_by_its_rows(

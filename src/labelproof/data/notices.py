@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import warnings
 from collections.abc import Sequence
 from itertools import takewhile
 
-_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_INSIDE = (os.path.dirname(os.path.dirname(__file__)) + os.sep, functools.__file__)
+"""This package, and what calls its cached properties."""
 
 
 class DataWarning(UserWarning):
@@ -18,7 +20,7 @@ class DataWarning(UserWarning):
 def notice(message: str) -> None:
     """Warn about the data, at the line that called labelproof."""
     callers = inspect.stack(context=0)
-    inside = takewhile(lambda caller: caller.filename.startswith(_PACKAGE), callers)
+    inside = takewhile(lambda caller: caller.filename.startswith(_INSIDE), callers)
     warnings.warn(message, DataWarning, stacklevel=1 + sum(1 for _ in inside))
 
 
