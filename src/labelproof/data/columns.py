@@ -203,7 +203,8 @@ class Columns:
     day. Text that differs in (nearly) every row becomes a feature for each word that at least 0.5%
     of the rows have, 200 at most; in a table without numbers, each word that at least three rows
     have, 1,000 at most. Columns without information are left out: empty or constant ones, text
-    without such words, and row numbers.
+    without such words, row numbers and identifiers. So are dates and numbers written in a way that
+    is not read.
 
     Attributes:
         columns: The columns in use, in the order of their features.
@@ -215,9 +216,9 @@ class Columns:
     >>> columns = Columns.learn(table)
     >>> columns.feature_names
     ('age', 'age: missing', 'colour=blue', 'colour=red')
-    >>> columns.encode(pd.DataFrame({"colour": ["red", "green"], "age": [20, None]}))
+    >>> columns.encode(pd.DataFrame({"colour": ["red", "blue"], "age": [20, None]}))
     array([[20.,  0.,  0.,  1.],
-           [47.,  1.,  0.,  0.]], dtype=float32)
+           [47.,  1.,  1.,  0.]], dtype=float32)
     >>> Columns.from_values(columns.as_values()) == columns
     True
     """
@@ -544,7 +545,7 @@ def _dates(cells: pd.Series, written: str) -> Any:
 
 
 def _identifies(name: str, values: NDArray[np.float64]) -> str:
-    """Why whole numbers, by their name or as they fill a range, are no feature, or `""`."""
+    """Why whole numbers that identify rows, or groups of them, are no feature; else `""`."""
     named = _ROW_NUMBER.search(name[-40:])
     for part in (values[:1000], values):  # the first rows settle it for most columns
         if (part % 1 != 0).any():
