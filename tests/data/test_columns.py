@@ -76,7 +76,15 @@ def test_dates_become_days_and_cycles() -> None:
 def test_dates_are_read_however_they_are_written() -> None:
     days = pd.date_range("2020-01-30", periods=90, freq="7D")
     expected = Columns.learn(pd.DataFrame({"when": days})).encode(pd.DataFrame({"when": days}))
-    forms = ["%Y/%m/%d", "%Y.%m.%d", "%d %b %Y", "%b %d, %Y", "%d. %B %Y %H:%M"]
+    forms = [
+        "%Y-%m-%dT%H:%M:%SZ",
+        "%Y-%m-%dT%H:%M:%S+00:00",
+        "%Y/%m/%d",
+        "%Y.%m.%d",
+        "%d %b %Y",
+        "%b %d, %Y",
+        "%d. %B %Y %H:%M",
+    ]
     # In some of these days the first or the second number is above 12, so the other is the month.
     for form in (*forms, "%d.%m.%Y", "%m/%d/%Y"):
         table = pd.DataFrame({"when": days.strftime(form)})
@@ -138,7 +146,7 @@ def test_rare_values_are_warned_of_if_there_are_more_than_in_training() -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             columns.encode(pd.DataFrame({"plan": cells}))
-        assert ["rare or unseen" in str(each.message) for each in caught] == [True] * told, new
+        assert ["unseen or rare" in str(each.message) for each in caught] == [True] * told, new
 
 
 def test_categories_are_the_same_however_numbers_and_truth_are_written() -> None:

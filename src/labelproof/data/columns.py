@@ -48,7 +48,7 @@ _WORD = re.compile(r"[^\W_]{2,}")
 _ISO = "ISO8601"
 _MOST_DATES = 0.9
 """Share of cells that are dates in a column of dates, at least; the others cannot be used."""
-_DATE = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?\b")
+_DATE = re.compile(r"\d{4}([-/.])\d\d?\1\d\d?(?!\d)")
 _DAY_FIRST = re.compile(r"(1[3-9]|[23]\d)[./-]")
 _ROW_NUMBER = re.compile(
     r"(?i:(?:^|[\s_.-])(?:id|idx|index|no|nr|uuid)\.?$|^Unnamed: )|[a-z\d](?:Id|ID)$"
@@ -188,8 +188,8 @@ class Column:
             return ""
         examples = few([repr(words[code]) for code in np.unique(unseen)])
         share = f"{len(unseen):,} of {count(len(codes), 'cell')}"
-        seen = "rare or unseen" if self.other else "unseen"
-        return f"{place}: column {self.name!r}: {share} have values {seen} in training: {examples}"
+        seen = f"{share} have values unseen or rare in training: {examples}"
+        return f"{place}: column {self.name!r}: {seen}"
 
 
 @dataclass(frozen=True)
@@ -440,25 +440,20 @@ def _date_format(words: Sequence[str], counts: NDArray[Any]) -> str | None:
     found = _dates(texts.where(texts.str.match(_DATE)), _ISO).notna()
     others = texts[~found]
     # Told that the day is first where it has to be, or pandas warns.
-    guessed = [
+    guessed = Counter(
         guess_datetime_format(word.title(), dayfirst=_DAY_FIRST.match(word) is not None) or ""
         for word in others[:50]
         if len(word) < 40 and _ANY_DATE.match(word)
-    ]
-    formats = set[str]()
-    if days := Counter(written for written in guessed if "%d" in written):
-        written, _ = days.most_common(1)[0]
-        formats = {written}
-        # Whether 02.01. is in January: one order has to read all that the other reads, and more.
-        if re.match("%[dm].%[dm]", written):
-            formats |= {f"{written[3:5]}{written[2]}{written[:2]}{written[5:]}"}
+    )
+    formats = [written for written, _ in guessed.most_common(1) if written]
+    # Whether 02.01. is in January: one order has to read all that the other reads, and more.
+    formats += [re.sub("^(%[dm])(.)(%[dm])", r"\3\2\1", written) for written in formats]
     read = {form: _dates(others, form).notna() for form in formats} or {_ISO: others.isna()}
     most = np.logical_or.reduce([*read.values()])
     settled = [form for form in read if (read[form] == most).all()]
     found[~found] = most
-    if len(settled) == 1 and counts[found].sum() >= _MOST_DATES * counts.sum():
-        return settled[0]
-    return None
+    enough = counts[found].sum() >= _MOST_DATES * counts.sum()
+    return settled[0] if enough and len(settled) == 1 else None
 
 
 def are_numbers(words: Sequence[str]) -> NDArray[np.bool_]:
