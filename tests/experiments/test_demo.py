@@ -9,11 +9,11 @@ from labelproof import format_loss, parse_loss
 from labelproof.data import load_digits
 from labelproof.experiments import demo
 from labelproof.experiments.figures import see_features
-from labelproof.training import DivergedError, RunRecord
+from labelproof.training import DivergedError, Job, RunRecord
 from labelproof.training.trained_network import load_network
 
 
-def make_plan(folder: Path, seeds: list[int], extra: tuple[str, ...] = ()) -> list[demo.DemoRun]:
+def make_plan(folder: Path, seeds: list[int], extra: tuple[str, ...] = ()) -> dict[Job, str]:
     return demo.plan(replace(demo.SETTING, epochs=1), seeds=seeds, folder=folder, extra=extra)
 
 
@@ -22,27 +22,29 @@ def test_every_base_is_there_plain_and_with_the_same_regulariser(tmp_path: Path)
     assert len(runs) == 2 * 2 * len(demo.BASES)
     (sparse,) = {run.configuration.loss.partition("+")[2] for run in runs} - {""}
     assert format_loss(parse_loss("ce+" + demo.SPARSE)) == f"ce+{sparse}"
-    for run in runs:
-        assert run.configuration.loss.endswith(sparse) == run.method.endswith("+SR")
+    for run, method in runs.items():
+        assert run.configuration.loss.endswith(sparse) == method.endswith("+SR")
     assert len({run.folder for run in runs}) == len(runs)
     setting = replace(demo.SETTING, noise="pair:0.2", epochs=3)
     for run in demo.plan(setting, seeds=[4, 5], folder=tmp_path):
         assert set(run.configuration.differences(setting)) <= {"loss", "seed"}
     runs = make_plan(tmp_path, [1], extra=("CE", "mae", " MAE ", "fl(gamma=0.50)"))
-    assert [run.method for run in runs[-2:]] == ["GCE+SR", "mae"]
+    assert list(runs.values())[-2:] == ["GCE+SR", "mae"]
 
 
-def unfinished(runs: list[demo.DemoRun]) -> list[demo.DemoRun]:
-    return [run for run in runs if run not in demo.finished(runs)]
+def unfinished(*runs: Job) -> list[Job]:
+    done = {result.job for result in demo.finished(dict.fromkeys(runs, ""))}
+    return [run for run in runs if run not in done]
 
 
 def test_a_finished_run_is_not_done_again_unless_its_configuration_changed(tmp_path: Path) -> None:
-    run = make_plan(tmp_path, [1], extra=("gce( q=.7 )",))[-1]
-    assert unfinished([run]) == [run]
-    record = demo.train(run)
+    runs = make_plan(tmp_path, [1], extra=("gce( q=.7 )",))
+    *_, run = runs
+    assert run.folder is not None
+    assert unfinished(run) == [run]
+    _, record = demo.train(run)
     assert isinstance(record, RunRecord)
-    assert unfinished([run]) == []
-    (result,) = demo.finished([run])
+    (result,) = demo.finished(runs)
     # A loss of the user's own becomes a row.
     (row,) = demo.rows([result])
     assert (row.method, row.loss) == ("gce( q=.7 )", "gce(q=0.7)")
@@ -53,16 +55,18 @@ def test_a_finished_run_is_not_done_again_unless_its_configuration_changed(tmp_p
     logits = features @ weights["head.weight"].numpy().T + weights["head.bias"].numpy()
     with np.load(run.folder / "predictions.npz", allow_pickle=False) as arrays:
         np.testing.assert_allclose(logits, arrays["logits"], rtol=2e-3, atol=2e-3)
-    assert result == run
-    assert result.result.as_json() == record.as_json()
-    assert result.result.name == run.folder.name
+    assert result.job == run
+    assert result.record.as_json() == record.as_json()
+    assert result.record.name == run.folder.name
     assert record.noise_rate == pytest.approx(0.4, abs=0.05)
     changed = replace(run.configuration, learning_rate=0.02)
-    *_, other = demo.plan(changed, seeds=[1], folder=tmp_path, extra=(run.method,))
-    assert other.method == run.method
-    assert unfinished([run, other]) == [other]
+    *_, (other, method) = demo.plan(
+        changed, seeds=[1], folder=tmp_path, extra=(result.method,)
+    ).items()
+    assert method == result.method
+    assert unfinished(run, other) == [other]
     demo.discard([run, other])
-    assert unfinished([run]) == [run]
+    assert unfinished(run) == [run]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -70,15 +74,14 @@ def test_a_loss_that_breaks_ends_its_own_run_only(tmp_path: Path) -> None:
     *_, good, bad = make_plan(tmp_path, [1], extra=("mae", "1e38*ce"))
     outcomes = dict(demo.train_all([bad, good], processes=2))
     assert isinstance(outcomes[bad], DivergedError)
-    assert unfinished([good, bad]) == [bad]
+    assert unfinished(good, bad) == [bad]
 
 
 def test_rows_hold_mean_and_deviation_over_seeds(tmp_path: Path) -> None:
-    runs = [make_plan(tmp_path, [seed])[0] for seed in (1, 2)]
     results = [
-        replace(run, record=RunRecord("r", {}, 0.4, {"test_accuracy": [accuracy]}, 1, {}))
-        for run, accuracy in zip(runs, (70.0, 74.0), strict=True)
+        demo.Result("CE", next(iter(make_plan(tmp_path, [seed]))), record)
+        for seed, accuracy in ((1, 70.0), (2, 74.0))
+        for record in [RunRecord("r", {}, 0.4, {"test_accuracy": [accuracy]}, 1, {})]
     ]
-    (row,) = demo.rows(results)
-    assert (row.method, row.loss, row.mean, row.std) == ("CE", "ce", 72, pytest.approx(8**0.5))
-    assert demo.rows(results[:1])[0].std == 0
+    assert demo.rows(results) == [("CE", "ce", 72, pytest.approx(8**0.5), 2, None)]
+    assert demo.rows(results[:1]) == [("CE", "ce", 70, None, 1, None)]

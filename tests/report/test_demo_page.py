@@ -6,26 +6,27 @@ import numpy as np
 import pytest
 from html_page import Page
 
-from labelproof.experiments.demo import SETTING, DemoRun, rows
+from labelproof.experiments.demo import SETTING, Result, rows
 from labelproof.experiments.figures import Embedding
 from labelproof.report import demo as page_of_the_demo
 from labelproof.report.demo import finding, write_demo_page
+from labelproof.training import Job
 from labelproof.training.record import RunRecord, versions
 
 
-def make_result(method: str, seed: int, accuracy: float, *, epochs: int = 40) -> DemoRun:
+def make_result(method: str, seed: int, accuracy: float, *, epochs: int = 40) -> Result:
     configuration = replace(SETTING, seed=seed, epochs=epochs)
     curve = {"test_accuracy": [50.0, accuracy], "sparse_rate": [0.1, 0.9]}
     record = RunRecord(configuration.name, configuration.as_values(), 0.41, curve, 2.0, versions())
-    return DemoRun(method, configuration, Path(f"no-such-run-{method}-{seed}"), record)
+    return Result(method, Job(configuration, Path(f"no-such-run-{method}-{seed}")), record)
 
 
 @pytest.fixture(autouse=True)
 def _few_features(monkeypatch: pytest.MonkeyPatch) -> None:
     """No networks are trained here."""
 
-    def make(run: DemoRun) -> Embedding:
-        generator = np.random.default_rng([len(run.method), run.configuration.seed])
+    def make(run: Result) -> Embedding:
+        generator = np.random.default_rng([len(run.method), run.job.configuration.seed])
         return Embedding("ce", "none", 90.0, generator.random((60, 2)), np.arange(60) % 10)
 
     monkeypatch.setattr(page_of_the_demo, "embed_digits", make)
@@ -68,8 +69,8 @@ def test_the_page_says_only_what_its_records_show(tmp_path: Path) -> None:
     assert "then fall" not in page
     assert "The band" not in page
     assert "too few" not in finding(results)
-    short = [make_result(r.method, 1, r.result.final_accuracy, epochs=3) for r in results]
+    short = [make_result(r.method, 1, r.record.final_accuracy, epochs=3) for r in results]
     assert "3 epochs are too few to judge" in finding(short)
-    results[0].result.curve["test_accuracy"][0] = 90.0
+    results[0].record.curve["test_accuracy"][0] = 90.0
     page = write_demo_page(tmp_path / "b.html", results).read_text()
     assert "then fall" in page

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import track
 from rich.table import Table
 
 from labelproof.cli.console import show_page, tell
 from labelproof.cli.options import parse_seeds, takes
-from labelproof.experiments.demo import SETTING, DemoRun, discard, finished, plan, rows, train_all
+from labelproof.experiments.demo import SETTING, Result, discard, finished, plan, rows, train_all
 from labelproof.report.demo import finding, write_demo_page
-from labelproof.training import DivergedError
+from labelproof.training import DivergedError, Job
 from labelproof.verbs.progress import say
 
 
@@ -52,10 +53,10 @@ def demo(
     runs = plan(setting, seeds=parse_seeds(seeds), folder=output / "runs", extra=loss or ())
     if fresh:
         discard(runs)
-    if done := finished(runs):
+    if done := {result.job for result in finished(runs)}:
         tell(f"{len(done)} of {len(runs)} runs are finished already.")
     try:
-        left = [run for run in runs if run not in done]
+        left = {job: name for job, name in runs.items() if job not in done}
         _train_all(left, processes or os.cpu_count() or 1, console)
         results = finished(runs)
         console.print(_table(results))
@@ -68,29 +69,30 @@ def demo(
     show_page(page, opened=open_page)
 
 
-def _train_all(runs: Sequence[DemoRun], processes: int, console: Console) -> None:
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bars:
-        bar = bars.add_task("Training", total=len(runs))
-        for number, (run, outcome) in enumerate(train_all(runs, processes=processes), start=1):
+def _train_all(runs: Mapping[Job, str], processes: int, console: Console) -> None:
+    hidden, total = not console.is_terminal, len(runs)
+    with closing(train_all([*runs], processes=processes)) as ended:
+        bar = track(ended, "Training", total, console=console, transient=True, disable=hidden)
+        for number, (job, outcome) in enumerate(bar, start=1):
             failed = isinstance(outcome, DivergedError)
             result = outcome if failed else f"{outcome.final_accuracy:.1f}%"
-            say(console, f"{number} of {len(runs)}  {run}  {result}")
-            bars.advance(bar)
+            run = f"{runs[job]} seed {job.configuration.seed}"
+            say(console, f"{number} of {total}  {run}  {result}")
 
 
-def _table(runs: Sequence[DemoRun]) -> Table:
-    noise = runs[0].configuration.noise
+def _table(results: Sequence[Result]) -> Table:
+    noise = results[0].job.configuration.noise
     table = Table(title=f"Accuracy on clean test images after the last epoch (%), {noise}")
     table.add_column("method")
     for name in ("mean", "std", "seeds", "gain"):
         table.add_column(name, justify="right")
     table.add_column("loss", overflow="fold", style="dim")
-    for row in rows(runs):
+    for row in rows(results):
         table.add_row(
             row.method,
             f"{row.mean:.2f}",
-            f"{row.std:.2f}" if len(row.accuracies) > 1 else "",
-            str(len(row.accuracies)),
+            "" if row.std is None else f"{row.std:.2f}",
+            str(row.seeds),
             "" if row.gain is None else f"{row.gain:+.1f}",
             row.loss,
             style="" if row.gain is None else "bold",

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from statistics import mean, stdev
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 
 from labelproof.data import load_digits
@@ -58,140 +59,96 @@ REGULARISED = "+SR"
 """The suffix of a regularised row's name."""
 
 
-@dataclass(frozen=True)
-class DemoRun:
-    """One training run of the demo.
-
-    Attributes:
-        method: The row it belongs to, for display only.
-        configuration: All settings that affect the result.
-        folder: The folder of the run, one for each configuration.
-        record: The record, once the run is finished.
-    """
+class Result(NamedTuple):
+    """A finished run, and the name of its row."""
 
     method: str
-    configuration: Configuration
-    folder: Path
-    record: RunRecord | None = field(default=None, compare=False)
-
-    def __str__(self) -> str:
-        return f"{self.method} seed {self.configuration.seed}"
-
-    @property
-    def result(self) -> RunRecord:
-        """The record of a finished run."""
-        assert self.record is not None  # noqa: S101
-        return self.record
-
-
-@dataclass(frozen=True)
-class Row:
-    """A method's last-epoch accuracy over its seeds, percent.
-
-    Attributes:
-        method: Its name.
-        loss: As text.
-        accuracies: Of each seed.
-        gain: Mean accuracy minus that of the same loss without regularization, if there is one.
-    """
-
-    method: str
-    loss: str
-    accuracies: tuple[float, ...]
-    gain: float | None = None
-
-    @property
-    def mean(self) -> float:
-        """Mean over the seeds."""
-        return mean(self.accuracies)
-
-    @property
-    def std(self) -> float:
-        """Standard deviation over the seeds, 0 for a single one."""
-        return stdev(self.accuracies) if len(self.accuracies) > 1 else 0.0
+    job: Job
+    record: RunRecord
 
 
 def plan(
     setting: Configuration, *, seeds: Sequence[int], folder: Path, extra: Sequence[str] = ()
-) -> list[DemoRun]:
-    """All runs of a demo: every base plain and regularised, and the user's own losses.
+) -> dict[Job, str]:
+    """All runs of a demo with the names of their rows: every base, plain and regularised, and more.
 
     The loss and seed of the setting are replaced. A seed decides the noise, the initial weights and
     the order of the images. Each `extra` loss becomes a row, unless it is one already.
 
     Example:
         >>> runs = plan(SETTING, seeds=[1], folder=Path("runs"), extra=["mae", "CE"])
-        >>> [run.method for run in runs]
+        >>> list(runs.values())
         ['CE', 'CE+SR', 'FL', 'FL+SR', 'GCE', 'GCE+SR', 'mae']
-        >>> print(runs[-1].folder.as_posix())
+        >>> print(list(runs)[-1].folder.as_posix())
         runs/digits-symmetric-0.4-mae-s1-...
     """
-    table = {}
+    names: dict[Configuration, str] = {}
     for name, base in BASES.items():
-        table[name] = replace(setting, loss=base)
-        table[name + REGULARISED] = replace(setting, loss=f"{base}+{SPARSE}")
+        names[replace(setting, loss=base)] = name
+        names[replace(setting, loss=f"{base}+{SPARSE}")] = name + REGULARISED
     for text in extra:
         row = replace(setting, loss=text)
         # The same loss written differently is the same run; "FL" may be the user's or the demo's.
-        if row not in table.values():
-            table[row.loss if text in table else text] = row
-    return [
-        DemoRun(name, run, folder / run.name)
+        names.setdefault(row, row.loss if text in names.values() else text)
+    return {
+        Job(run, folder / run.name): name
         for seed in seeds
-        for name, row in table.items()
+        for row, name in names.items()
         for run in [replace(row, seed=seed)]
+    }
+
+
+def finished(runs: Mapping[Job, str]) -> list[Result]:
+    """The runs that have a record, in the order of the plan."""
+    return [
+        Result(method, job, record)
+        for job, method in runs.items()
+        if job.folder and (record := RunFolder(job.folder).record(job.configuration))
     ]
 
 
-def finished(runs: Sequence[DemoRun]) -> list[DemoRun]:
-    """The runs that have a record, with it, in the order of the plan."""
-    found = [replace(run, record=RunFolder(run.folder).record(run.configuration)) for run in runs]
-    return [run for run in found if run.record is not None]
-
-
-def discard(runs: Sequence[DemoRun]) -> None:
+def discard(jobs: Iterable[Job]) -> None:
     """Remove the folders of the runs, so that they start over."""
-    for run in runs:
-        if run.folder.exists():
-            remove_folder(run.folder)
+    for job in jobs:
+        if job.folder and job.folder.exists():
+            remove_folder(job.folder)
 
 
-def train(run: DemoRun) -> RunRecord | DivergedError:
+def train(job: Job) -> tuple[Job, RunRecord | DivergedError]:
     """Train or resume one run; if it diverges, the error is returned, so that others continue."""
-    jobs = [Job(run.configuration, run.folder)]
     execution = choose_execution("cpu")
     *_, last = train_runs(
-        jobs, execution, load=lambda chosen: choose_examples(chosen, load_digits())
+        [job], execution, load=lambda chosen: choose_examples(chosen, load_digits())
     )
-    return last.value
+    return job, last.value
 
 
 def train_all(
-    runs: Sequence[DemoRun], *, processes: int
-) -> Iterator[tuple[DemoRun, RunRecord | DivergedError]]:
+    jobs: Sequence[Job], *, processes: int
+) -> Generator[tuple[Job, RunRecord | DivergedError]]:
     """Train runs in processes of one thread each; yield each with its result as it ends."""
-    if processes <= 1 or len(runs) <= 1:
-        yield from ((run, train(run)) for run in runs)
+    if processes <= 1 or len(jobs) <= 1:
+        yield from map(train, jobs)
         return
     context = multiprocessing.get_context("spawn")
-    number = min(processes, len(runs))
+    number = min(processes, len(jobs))
     with ProcessPoolExecutor(number, context, torch.set_num_threads, (1,)) as pool:
         try:
             # Ctrl-C reaches every process of the terminal; only this one handles it.
             with interrupts(signal.SIG_IGN):
-                futures = {pool.submit(train, run): run for run in runs}
-            for future in as_completed(futures):
-                yield futures[future], future.result()
+                futures = [pool.submit(train, job) for job in jobs]
+            yield from (future.result() for future in as_completed(futures))
         except BaseException:
             for process in multiprocessing.active_children():
                 process.terminate()
             raise
 
 
-def embed_digits(run: DemoRun) -> Embedding:
+def embed_digits(result: Result) -> Embedding:
     """The embedding of the test images by a trained network."""
     dataset = load_digits()
-    return embed(load_network(run.folder), dataset, np.arange(len(dataset.test)))
+    assert result.job.folder is not None  # noqa: S101
+    return embed(load_network(result.job.folder), dataset, np.arange(len(dataset.test)))
 
 
 def plain(method: str) -> str | None:
@@ -199,14 +156,14 @@ def plain(method: str) -> str | None:
     return method.removesuffix(REGULARISED) if method.endswith(REGULARISED) else None
 
 
-def rows(runs: Sequence[DemoRun]) -> list[Row]:
-    """A row for each method, over the seeds that are finished."""
-    table: dict[str, Row] = {}
-    for name in dict.fromkeys(run.method for run in runs):
-        own = [run for run in runs if run.method == name]
-        accuracies = tuple(run.result.final_accuracy for run in own)
-        table[name] = Row(name, own[0].configuration.loss, accuracies)
-    return [
-        replace(row, gain=row.mean - table[base].mean) if (base := plain(name)) in table else row
-        for name, row in table.items()
-    ]
+def rows(results: Sequence[Result]) -> list[Any]:
+    """For each method its loss, and mean, std and number of seeds of the last epoch's accuracy (%).
+
+    The gain is the mean minus that of the same loss without regularization, or `None`.
+    """
+    runs = [(method, job.configuration.loss, r.final_accuracy) for method, job, r in results]
+    table = pd.DataFrame(runs, columns=["method", "loss", "accuracy"])
+    accuracy = table.groupby(["method", "loss"], sort=False).accuracy
+    table = accuracy.agg(mean="mean", std="std", seeds="count").reset_index("loss")
+    table["gain"] = table["mean"] - table["mean"].reindex(table.index.map(plain)).to_numpy()
+    return [*table.astype(object).where(table.notna(), None).reset_index().itertuples(index=False)]

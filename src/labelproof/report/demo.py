@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 
 from labelproof.data.published import DATASETS
-from labelproof.experiments.demo import DemoRun, embed_digits, plain, rows
+from labelproof.experiments.demo import Result, embed_digits, plain, rows
 from labelproof.experiments.figures import Line, Panel
 from labelproof.report.figures import draw_curves, draw_embeddings, method_styles, to_svg
 from labelproof.report.page import render_words, write_page
@@ -16,53 +16,53 @@ from labelproof.report.page import render_words, write_page
 ENOUGH_EPOCHS = 20
 
 
-def write_demo_page(path: Path, runs: Sequence[DemoRun]) -> Path:
+def write_demo_page(path: Path, runs: Sequence[Result]) -> Path:
     """Write the page from finished runs: their records, and the first seed's networks."""
-    seeds = sorted({run.configuration.seed for run in runs})
-    curves = [run.result.curve["test_accuracy"] for run in runs if plain(run.method) is None]
+    seeds = sorted({run.job.configuration.seed for run in runs})
+    curves = [run.record.curve["test_accuracy"] for run in runs if plain(run.method) is None]
     return write_page(
         path,
         "demo.html",
-        title=f"Digits with wrong labels ({runs[0].configuration.noise})",
+        title=f"Digits with wrong labels ({runs[0].job.configuration.noise})",
         finding=finding(runs),
         table=rows(runs),
         accuracy=_curves(runs, "test_accuracy", "Test accuracy (%), clean labels", (0, 101)),
         sparse=_curves(runs, "sparse_rate", "Sparse rate of the training outputs", (0, 1.01)),
-        embedding=_embedding([run for run in runs if run.configuration.seed == seeds[0]]),
-        record=runs[0].result,
+        embedding=_embedding([run for run in runs if run.job.configuration.seed == seeds[0]]),
+        record=runs[0].record,
         seeds=seeds,
-        seconds=sum(run.result.seconds for run in runs),
+        seconds=sum(run.record.seconds for run in runs),
         # Whether every plain loss ends below its best epoch, a sign of memorisation.
         fell=bool(curves) and all(curve[-1] < max(curve) - 5 for curve in curves),
     )
 
 
-def finding(runs: Sequence[DemoRun]) -> str:
+def finding(runs: Sequence[Result]) -> str:
     """The result, in one or two sentences."""
     gained = [row for row in rows(runs) if row.gain is not None]
     best = max(gained, key=lambda row: row.mean, default=None)
     return render_words(
         "findings.txt",
         part="demo",
-        rate=fmean(run.result.noise_rate for run in runs),
+        rate=fmean(run.record.noise_rate for run in runs),
         best=best,
         plain=best and plain(best.method),
-        gains=sorted(row.gain for row in gained if row.gain is not None),
-        epochs=runs[0].configuration.epochs,
+        gains=sorted(row.gain for row in gained),
+        epochs=runs[0].job.configuration.epochs,
         enough=ENOUGH_EPOCHS,
     )
 
 
-def _curves(runs: Sequence[DemoRun], metric: str, title: str, limits: tuple[float, float]) -> str:
+def _curves(runs: Sequence[Result], metric: str, title: str, limits: tuple[float, float]) -> str:
     lines = [
-        Line(method, [run.result.curve[metric] for run in runs if run.method == method])
+        Line(method, [run.record.curve[metric] for run in runs if run.method == method])
         for method in dict.fromkeys(run.method for run in runs)
     ]
-    panel = Panel(title, lines, runs[0].configuration.epochs)
+    panel = Panel(title, lines, runs[0].job.configuration.epochs)
     return draw_curves(panel, method_styles(panel), limits=limits)
 
 
-def _embedding(runs: Sequence[DemoRun]) -> str:
+def _embedding(runs: Sequence[Result]) -> str:
     embeddings = [
         replace(
             embed_digits(run),
