@@ -8,8 +8,6 @@ broken images often come in numbers, so each is compared with 400 others, among 
 
 from __future__ import annotations
 
-import base64
-import io
 import os
 import warnings
 from collections.abc import Sequence
@@ -33,16 +31,15 @@ from labelproof.data.images import (
     ImageFiles,
     UnreadableImageError,
     as_picture,
+    data_url,
     decode_image,
+    encode_picture,
     look_at_each,
     sample_names,
 )
 from labelproof.data.load import Reading
 from labelproof.data.notices import DataWarning, few
 from labelproof.data.table import as_text, read_table, row_names
-
-_EXACT = 64
-"""Longest side of an image that is written without loss, as PNG; larger ones become JPEG."""
 
 
 class Samples:
@@ -78,18 +75,12 @@ class Samples:
         else:
             pixels = images[index]
         image = as_picture(pixels)
-        stream = io.BytesIO()
-        if max(image.size) <= _EXACT:
-            image.save(stream, "png")
-            return stream.getvalue(), "image/png"
         image.thumbnail((side, side))
-        image.save(stream, "jpeg", quality=80)
-        return stream.getvalue(), "image/jpeg"
+        return encode_picture(image)
 
     def picture_url(self, place: int, *, side: int) -> str:
         """The same as a data URL, to embed in a page."""
-        content, kind = self.picture(place, side=side)
-        return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+        return data_url(*self.picture(place, side=side))
 
     def cells(self, place: int) -> list[tuple[str, str]]:
         """The columns of a row and their text; empty if the row is no longer there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import itertools
 import math
@@ -44,6 +45,8 @@ _STATISTICS_SIDE = 256
 _UNSEEN: Statistics = ((0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
 """Default statistics, for images that are not opened."""
 
+EXACT_PIXELS = 64
+"""Longest side of an image that pages show exactly, its pixels as squares."""
 SMALL = 40
 """Pixels of the longer side up to which images are used whole."""
 _RARE = 0.05
@@ -260,6 +263,19 @@ def as_picture(pixels: NDArray[np.uint8]) -> Image.Image:
     """A Pillow image from `(C, H, W)`: colours for three channels, else the first channel."""
     colours = pixels.transpose(1, 2, 0) if len(pixels) == 3 else pixels[0]
     return Image.fromarray(np.ascontiguousarray(colours))
+
+
+def encode_picture(image: Image.Image, kind: str = "") -> tuple[bytes, str]:
+    """A Pillow image as a file and its media type: a small one exactly, as PNG, else as JPEG."""
+    kind = kind or ("png" if max(image.size) <= EXACT_PIXELS else "jpeg")
+    stream = io.BytesIO()
+    image.save(stream, kind, quality=80, optimize=kind == "png")
+    return stream.getvalue(), f"image/{kind}"
+
+
+def data_url(content: bytes, kind: str) -> str:
+    """A file of a media type as an address that contains it, to embed in a page."""
+    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
 
 
 class Look(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelproof.data.dataset import Dataset
+from labelproof.data.images import EXACT_PIXELS
 from labelproof.noise.sampling import NoisyLabels
 from labelproof.report.audit_words import most_frequent
 from labelproof.report.page import heat_picture, picture, render_words, write_page
@@ -20,8 +21,6 @@ COLUMNS = 10
 NUMBERED_CLASSES = 20
 """Classes up to which a matrix is shown with a number in each cell."""
 SHOWN_CONFUSIONS = 12
-EXACT_PIXELS = 64
-"""Longest side of an image whose pixels are shown as squares."""
 
 
 def write_dataset_page(

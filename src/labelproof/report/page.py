@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from labelproof.data.images import as_picture
+from labelproof.data.images import as_picture, data_url, encode_picture
 from labelproof.training.files import write_text
 
 
@@ -70,10 +68,8 @@ def picture(image: NDArray[np.uint8]) -> str:
     'data:image/png;base64,'
     """
     pixels = as_picture(image)
-    if max(pixels.size) <= _LARGEST:
-        return _address(pixels, "png")
     pixels.thumbnail((_LARGEST, _LARGEST))
-    return _address(pixels, "jpeg")
+    return data_url(*encode_picture(pixels))
 
 
 def heat_picture(matrix: NDArray[np.float64]) -> str:
@@ -84,13 +80,7 @@ def heat_picture(matrix: NDArray[np.float64]) -> str:
     pixels = np.empty((*matrix.shape, 4), np.uint8)
     pixels[..., :3] = _INK
     pixels[..., 3] = np.rint(255 * np.sqrt(np.clip(matrix, 0, 1)))
-    return _address(Image.fromarray(pixels), "png")
-
-
-def _address(image: Image.Image, kind: str) -> str:
-    stream = io.BytesIO()
-    image.save(stream, kind, **({"quality": 85} if kind == "jpeg" else {"optimize": True}))
-    return f"data:image/{kind};base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
+    return data_url(*encode_picture(Image.fromarray(pixels), "png"))
 
 
 DATASETS = {
