@@ -35,7 +35,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_labels_are_predicted_as_what_they_were(tmp_path: Path) -> None:
-    table = pd.DataFrame({"size": np.arange(60) % 20, "ripe": np.arange(60) % 20 > 9})
+    table = pd.DataFrame({"size": np.arange(60) % 40, "ripe": np.arange(60) % 40 > 19})
     for labels in (table["ripe"], table["ripe"].astype(int), table["ripe"].map({True: "a"})):
         given = table.assign(ripe=labels.fillna("01"))
         run = labelproof.fit(given, "ripe", audit=False)
