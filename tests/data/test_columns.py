@@ -224,6 +224,8 @@ def test_columns_without_information_are_left_out_with_a_reason() -> None:
 def test_identifiers_that_repeat_are_left_out_and_may_be_groups() -> None:
     rows = np.arange(90)
     names = ("customer_id", "CustomerID", "id", "paid", "Covid", "floor no")
+    codes = pd.DataFrame({"type_id": rows % 3, "size": rows % 7 / 2})
+    assert Columns.learn(codes).names == ("type_id", "size")
     table = pd.DataFrame({"size": rows % 7 / 2, **dict.fromkeys(names, rows // 3 * 10)})
     with pytest.warns(DataWarning, match="customer_id .*--group customer_id"):
         columns = Columns.learn(table)

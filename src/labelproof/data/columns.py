@@ -547,7 +547,10 @@ def _identifies(name: str, values: NDArray[np.float64]) -> str:
             return ""
         if len(np.unique(part)) < len(part):
             group = f"identifies more than a row: --group {shlex.quote(name)} keeps these together"
-            return group if named and named[0].rstrip(".").casefold().endswith("id") else ""
+            identity = named and named[0].rstrip(".").casefold().endswith("id")
+            # A few values with many rows each, such as those of type_id, are codes.
+            codes = len(np.unique(values)) <= min(MOST_VALUES, len(values) / 20)
+            return group if identity and not codes else ""
     dense = bool(len(values) >= 50 and np.ptp(values) < 2 * len(values))
     return _NUMBERED if dense or named else ""
 
