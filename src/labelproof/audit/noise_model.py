@@ -127,12 +127,7 @@ def search_temperature(samples: Groups) -> NoiseModel:
         return log_posterior(fits[logarithm], len(samples.given))
 
     probes = np.linspace(math.log(COOLEST), math.log(HOTTEST), _PROBES).tolist()
-    peak = _PROBES // 2  # from a temperature of 1 to where it is more probable
-    for towards in (-1, 1):
-        while 0 <= peak + towards < _PROBES and (
-            probable(probes[peak + towards]) > probable(probes[peak])
-        ):
-            peak += towards
+    peak = int(np.argmax([probable(probe) for probe in probes]))
     low, high = probes[max(peak - 1, 0)], probes[min(peak + 1, _PROBES - 1)]
     # Importing an optimiser takes longer than the whole search.
     while high - low > _CLOSE:
