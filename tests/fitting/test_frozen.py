@@ -57,6 +57,32 @@ def test_the_last_layer_alone_is_trained(checkpoint: Path, tmp_path: Path) -> No
         labelproof.fit(data, **settings)
 
 
+NORMALISED = """
+from torch import nn
+
+
+def make(num_classes):
+    layers = nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, num_classes), nn.LogSoftmax(dim=1)
+    return nn.Sequential(nn.Flatten(), *layers)
+"""
+
+
+def test_a_network_may_go_on_after_its_last_layer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "normalised.py").write_text(NORMALISED)
+    monkeypatch.syspath_prepend(tmp_path)
+    network = make_network("normalised:make", num_classes=10, input_shape=(1, 8, 8))
+    save_file(network.state_dict(), tmp_path / "weights.safetensors")
+    run = labelproof.fit(
+        digits(slice(700)), network="normalised:make", weights=tmp_path / "weights.safetensors",
+        device="cpu", audit=False, output=tmp_path / "run",
+    )  # fmt: skip
+    learned = run.record.curve["test_accuracy"][-1]
+    assert learned > 80
+    assert run.evaluate().accuracy == pytest.approx(learned, abs=0.3)
+
+
 def test_weights_that_do_not_fit_are_refused(checkpoint: Path, tmp_path: Path) -> None:
     (tmp_path / "damaged.safetensors").write_bytes(checkpoint.read_bytes()[:-100])
     save_file({"other": torch.ones(2)}, tmp_path / "other.safetensors")

@@ -94,11 +94,9 @@ def train_frozen(
     assert job.folder is not None  # noqa: S101
     started, configuration = time.perf_counter(), job.configuration
     examples = choose_examples(configuration, dataset)
-    body, place, head = _load_body(configuration, dataset, weights, execution)
+    body, head = _load_body(configuration, dataset, weights, execution)
     yield Event(job, "notice", f"Passing {len(dataset.train):,} images through the network, once")
-    body.network.set_submodule(place, nn.Identity())
-    rows = _as_rows(body, dataset, stop)
-    body.network.set_submodule(place, head)
+    rows = _as_rows(body, head, dataset, stop)
     if rows is None:
         return
     learner = replace(
@@ -143,8 +141,8 @@ def _load_body(
     dataset: Dataset,
     weights: str | os.PathLike[str] | None,
     execution: Execution,
-) -> tuple[TrainedNetwork, str, nn.Linear]:
-    """The network with its frozen weights, the name of its last layer, and that layer."""
+) -> tuple[TrainedNetwork, nn.Linear]:
+    """The network with its frozen weights, and its last layer."""
     description = describe(configuration, dataset)
     if is_pretrained(configuration.network) and description.input_shape[0] == 3:
         description = replace(description, **_IMAGENET)
@@ -166,7 +164,7 @@ def _load_body(
         load_body_weights(network, Path(weights), place)
     device, network = execution.device, network.to(execution.device).eval()
     body = TrainedNetwork(Path(), configuration, description, network, None, 0, device)
-    return body, place, head
+    return body, head
 
 
 def load_body_weights(network: nn.Module, path: Path, head: str) -> None:
@@ -189,16 +187,22 @@ def load_body_weights(network: nn.Module, path: Path, head: str) -> None:
     network.load_state_dict({name: loaded[name] for name in expected}, strict=False)
 
 
-def _as_rows(body: TrainedNetwork, dataset: Dataset, stop: StopRequest) -> Dataset | None:
-    """The features of each image, as the rows of a table; `None` if stopped."""
-    splits = {}
+def _as_rows(
+    body: TrainedNetwork, head: nn.Linear, dataset: Dataset, stop: StopRequest
+) -> Dataset | None:
+    """What the last layer sees of each image, as the rows of a table; `None` if stopped."""
+    splits, features = {}, list[Tensor]()
+    # Not the network without its last layer: it may go on after it, such as with a log-softmax.
+    seen = head.register_forward_pre_hook(
+        lambda _, inputs: features.append(inputs[0].flatten(1).float().cpu())
+    )
     for name in {"train", "test"} & {*dataset.splits}:
-        features: list[Tensor] = []
-        for batch in body.logits(dataset.splits[name].images, 100):
-            features.append(batch.flatten(1))
+        features.clear()
+        for _ in body.logits(dataset.splits[name].images, 100):
             if stop.wanted:
                 return None
         splits[name] = replace(dataset.splits[name], images=torch.cat(features).numpy())
+    seen.remove()
     train = splits["train"].array
     spread = train.std(axis=0, dtype=np.float64)
     mean, std = train.mean(axis=0, dtype=np.float64), np.where(spread > 0, spread, 1.0)
