@@ -197,6 +197,17 @@ def test_hostile_and_foreign_names_are_only_text(browser: Browser, tmp_path: Pat
     assert not met
 
 
+def test_near_duplicates_and_outliers_have_their_pictures(photos: Written, tmp_path: Path) -> None:
+    audit, _ = photos
+    places = np.arange(len(audit.samples))
+    marked = replace(audit, duplicate_of=np.where(places == 0, 1, -1), outlier=places == 2)
+    path = tmp_path / "page.html"
+    write_audit_page(path, marked, open_samples(marked))
+    section = path.read_text(encoding="utf-8").partition('id="alike"')[2].partition("</section>")[0]
+    assert section.count('<img class="thumb" src="data:image/') == 3
+    assert all(name in section for name in audit.samples[:3])
+
+
 def test_one_suspect_and_none(browser: Browser, tmp_path: Path) -> None:
     base, _ = make_findings(50, 3)
     alike = replace(with_scores(base, np.where(np.arange(50) < 2, 0.6, 0.2)), suggested=base.given)

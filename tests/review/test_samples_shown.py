@@ -90,6 +90,11 @@ def test_copies_and_outliers_are_pointed_out(browser: Browser, tmp_path: Path) -
             it.at(place)
             assert it.text("#score").endswith(f"likely to be wrong{remark}")
             it.press("k")
+        for scope, place in (("duplicates", first), ("outliers", second)):
+            it.page.select_option("#scope", scope)
+            it.page.select_option("#shown", "all")
+            expect(it.page.locator("#name")).to_have_text(photos.samples[place])
+            expect(it.page.locator("#position")).to_have_text("1 of 1")
     weak = replace(photos, findings=agreeing(photos.findings, 0.4))
     with opened(browser, weak, tmp_path / "weak") as it:
         it.at(weak.findings.suspects[0])

@@ -35,6 +35,8 @@ DRAWN_CLASSES = 100
 _SCRIPTS = ("audit_samples.js", "audit_cards.js", "audit.js")
 _LISTED = 20
 """Most near duplicates, and most outliers, that the page lists."""
+_THUMB = 64
+"""Pixels of the longer side of their pictures."""
 
 ENOUGH = 200
 """Fewest samples that the page lists: the next most suspicious ones follow the suspects."""
@@ -89,7 +91,7 @@ def write_audit_page(
         vanished=len(vanished),
         **_finding(path, audit),
         **_matrices(audit),
-        **_alike(audit),
+        **_alike(audit, samples),
         **_gallery(audit, samples, listed),
     )
 
@@ -114,17 +116,22 @@ def _finding(path: Path, audit: Audit) -> dict[str, object]:
     }
 
 
-def _alike(audit: Audit) -> dict[str, object]:
-    """Near duplicates, those with different labels first, and outliers, by name and label."""
+def _alike(audit: Audit, samples: Samples) -> dict[str, object]:
+    """Near duplicates, those with different labels first, and outliers: picture, name and label."""
     if audit.duplicate_of is None or audit.outlier is None:
         return {"duplicates": [], "outliers": [], "alike": (0, 0)}
     names, given, others = audit.samples, audit.findings.given, audit.duplicate_of
     pairs = {(min(a, b), max(a, b)) for a, b in enumerate(others.tolist()) if b >= 0}
     ordered = sorted(pairs, key=lambda pair: (given[pair[0]] == given[pair[1]], pair))
     outliers: list[int] = np.flatnonzero(audit.outlier).tolist()
+
+    def listed(place: int) -> tuple[Look, str, int]:
+        picture = _image(samples, place, side=_THUMB) if samples.kind == "images" else None
+        return picture, names[place], given[place]
+
     return {
-        "duplicates": [[(names[n], given[n]) for n in pair] for pair in ordered[:_LISTED]],
-        "outliers": [(names[n], given[n]) for n in outliers[:_LISTED]],
+        "duplicates": [[*map(listed, pair)] for pair in ordered[:_LISTED]],
+        "outliers": [*map(listed, outliers[:_LISTED])],
         "alike": (len(pairs), len(outliers)),
     }
 

@@ -98,7 +98,9 @@ class _Pages:
         notes = (remark("caution", self.audit).removesuffix("."), self.review.stale_notice())
         notice = ". ".join(filter(None, notes))
         template = templates("labelproof.review").get_template("review.html")
-        return HTMLResponse(template.render(name=readable(self.audit.name), notice=notice))
+        compared = self.audit.outlier is not None
+        shown = template.render(name=readable(self.audit.name), notice=notice, compared=compared)
+        return HTMLResponse(shown)
 
     def start(self, request: Request) -> dict[str, Any]:
         return {

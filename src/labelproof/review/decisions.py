@@ -151,7 +151,7 @@ def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
 
 
-SCOPES = ("suspects", "everything")
+SCOPES = ("suspects", "duplicates", "outliers", "everything")
 SHOWN = ("undecided", "decided", "all")
 ORDERS = ("suspicious", "plausible", "data")
 """The most suspicious first, the least suspicious first, or in the order of the data."""
@@ -296,7 +296,7 @@ class Review:
         """The places of the samples to look at, in order.
 
         Args:
-            scope: `"suspects"`, or `"everything"`, with the others after them.
+            scope: `"suspects"`, near `"duplicates"`, `"outliers"`, or `"everything"`.
             shown: `"undecided"`, `"decided"` or `"all"`.
             order: One of `ORDERS`.
             given: Only samples with this label.
@@ -336,8 +336,15 @@ class Review:
         return f"{number} not applied: {why}" if self.stale else ""
 
     def _within(self, scope: str) -> NDArray[np.int64]:
-        findings = self.audit.findings
-        return findings.suspects if choose("scope", scope, SCOPES) == "suspects" else findings.order
+        audit, order = self.audit, self.audit.findings.order
+        if choose("scope", scope, SCOPES) == "suspects":
+            return audit.findings.suspects
+        if scope == "everything":
+            return order
+        if audit.outlier is None or audit.duplicate_of is None:
+            return order[:0]
+        marked = audit.outlier if scope == "outliers" else audit.duplicate_of >= 0
+        return order[marked[order]]
 
     def _are_decided(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
         decided = np.zeros(len(self.samples), bool)
