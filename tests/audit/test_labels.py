@@ -54,6 +54,10 @@ def test_the_interval_of_the_rate_of_a_weak_model_reaches_what_it_says_itself() 
         rate = found.noise_rate
         assert rate.low <= wrong.mean() <= rate.high
         assert rate.high < 0.7
+    # One that has learned enough is judged by its order, whatever it says.
+    made = make(2000, symmetric(4, 0.2))
+    ends = [audit_logits(scale * made.logits, made.given).noise_rate.low for scale in (1, 0.3)]
+    assert ends[1] == pytest.approx(ends[0], abs=0.02)
 
 
 def test_intervals_of_rare_mistakes_and_small_classes_hold() -> None:

@@ -142,7 +142,7 @@ def test_settings_and_classes_that_do_not_fit_the_batch():
     outputs, labels = batch()
     share = torch.softmax(outputs, dim=1)
     for base, target, message in (
-        (CrossEntropy(ignore_index=1), share, "ignore_index"),
+        (CrossEntropy(ignore_index=0), share, "ignore_index"),
         *(
             (CrossEntropy(weight=torch.ones(count)), target, "weight")
             for count, target in itertools.product((3, 9), (labels * 0, share))
