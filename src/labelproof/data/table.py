@@ -25,13 +25,13 @@ from labelproof.data.columns import (
     Columns,
     are_numbers,
     on_threads,
-    report_leaks,
     row_parts,
     text_codes,
 )
 from labelproof.data.dataset import Dataset, Split, as_indices, order_classes, report_classes
 from labelproof.data.duplicates import find_duplicate_rows, report_copies
 from labelproof.data.images import OnError
+from labelproof.data.leaks import report_leaks
 from labelproof.data.notices import count, few, leave_out, notice, readable
 from labelproof.data.splits import joined_groups, report_shared_groups, split_name, splittable
 from labelproof.npz import check_room
