@@ -86,27 +86,25 @@ def _release(source: NDArray[np.floating]) -> None:
         pages.madvise(mmap.MADV_DONTNEED)
 
 
-def read_parts(table: Table, numbers: int) -> Iterator[tuple[slice, NDArray[np.float32]]]:
-    """Copies of all rows, in parts of about so many numbers; each overwrites the one before."""
+def read_parts(
+    table: Table, numbers: int, *, copy: bool = True
+) -> Iterator[tuple[slice, NDArray[np.float32]]]:
+    """All rows, in parts of about so many numbers; each may overwrite the one before.
+
+    Without `copy`, parts are not to be changed, and are copies only where they have to be.
+    """
     samples, classes = table.shape
     step = max(numbers // classes, 1)
     # Fresh memory for each part would take as long as the copy itself.
     part = np.empty((min(step, samples), classes), np.float32)
+    source = None if copy or isinstance(table, LogProbabilities) else table
     for start in range(0, samples, step):
         rows = slice(start, min(start + step, samples))
-        yield rows, read_part(table, rows, part[: rows.stop - start])
-
-
-def _look_at_parts(table: NDArray[Any]) -> Iterator[tuple[slice, NDArray[np.float32]]]:
-    """As `read_parts`, without a copy where none is needed: for what does not change them."""
-    if table.dtype != np.float32:
-        yield from read_parts(table, CACHED)
-        return
-    step = max(CACHED // table.shape[1], 1)
-    for start in range(0, len(table), step):
-        rows = slice(start, min(start + step, len(table)))
-        yield rows, table[rows]
-        _release(table)
+        if source is None or source.dtype != part.dtype:
+            yield rows, read_part(table, rows, part[: rows.stop - start])
+        else:
+            yield rows, source[rows]
+            _release(source)
 
 
 @dataclass(frozen=True)
@@ -425,7 +423,7 @@ def _admit_array(table: ArrayLike, what: str) -> NDArray[Any]:
 
 def _check_probabilities(table: NDArray[Any]) -> None:
     decided, ones = True, np.ones(table.shape[1], np.float32)
-    for rows, chunk in _look_at_parts(table):
+    for rows, chunk in read_parts(table, CACHED, copy=False):
         with np.errstate(over="ignore"):  # an infinite sum is refused below
             sums = chunk @ ones
         wrong = ~(np.abs(sums - 1) <= _SUM_TOLERANCE)  # NaN is not less
@@ -456,7 +454,7 @@ def admit_logits(
         return logits, _check_labels(admit_labels(given), logits, "logits")
     _refuse_other_index(logits, given, "logits")
     table, labels, _ = _match_columns(_named_or_array(logits), given, None, "logits")
-    for rows, chunk in _look_at_parts(table):
+    for rows, chunk in read_parts(table, CACHED, copy=False):
         # The maximum of a row with NaN is NaN.
         wrong = rows.start + np.flatnonzero(~np.isfinite(chunk.max(axis=1)))
         if len(wrong):

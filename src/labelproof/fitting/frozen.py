@@ -192,17 +192,18 @@ def _as_rows(
 ) -> Dataset | None:
     """What the last layer sees of each image, as the rows of a table; `None` if stopped."""
     splits, features = {}, list[Tensor]()
+
+    def keep(_: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        features.append(inputs[0].flatten(1).float().cpu())
+
     # Not the network without its last layer: it may go on after it, such as with a log-softmax.
-    seen = head.register_forward_pre_hook(
-        lambda _, inputs: features.append(inputs[0].flatten(1).float().cpu())
-    )
-    for name in {"train", "test"} & {*dataset.splits}:
-        features.clear()
-        for _ in body.logits(dataset.splits[name].images, 100):
-            if stop.wanted:
-                return None
-        splits[name] = replace(dataset.splits[name], images=torch.cat(features).numpy())
-    seen.remove()
+    with head.register_forward_pre_hook(keep):
+        for name in {"train", "test"} & {*dataset.splits}:
+            features.clear()
+            for _ in body.logits(dataset.splits[name].images, 100):
+                if stop.wanted:
+                    return None
+            splits[name] = replace(dataset.splits[name], images=torch.cat(features).numpy())
     train = splits["train"].array
     spread = train.std(axis=0, dtype=np.float64)
     mean, std = train.mean(axis=0, dtype=np.float64), np.where(spread > 0, spread, 1.0)
