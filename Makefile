@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check quick-tests coverage fuzz lint types docs serve-docs format clean
+.PHONY: help demo test check quick-tests coverage fuzz lint types docs serve-docs format clean oldest
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,13 @@ quick-tests: $(VENV)/.developer
 
 coverage: $(VENV)/.developer  ## All tests with coverage, which takes twice as long
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=term $(ARGS)
+
+# Not the oldest torch, which comes with gigabytes of CUDA.
+oldest:  ## All tests with the oldest versions of the other dependencies that pyproject.toml allows
+	@$(PYTHON) -m venv $(VENV)-oldest
+	@sed -n '/^dependencies/,/^]/{/"torch/d; s/^  "\([A-Za-z_0-9-]*\)>=\([0-9.]*\).*/\1==\2/p}' pyproject.toml > $(VENV)-oldest/pins.txt
+	@$(VENV)-oldest/bin/python -m pip install --quiet --constraint $(VENV)-oldest/pins.txt 'torch==2.13.0' --editable '.[dev]'
+	@OMP_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n 2 --dist worksteal -W default --ignore tests/faults $(ARGS)
 
 fuzz: $(VENV)/.developer  ## Damaged files and hostile texts for MINUTES (1), a table of how they end
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/faults/test_readers.py -k "not damaged_example"

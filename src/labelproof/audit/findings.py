@@ -201,9 +201,9 @@ def suspect(
         own = odds.gather(1, labels)
         rest = odds.scatter_(1, labels, 0.0) @ ones  # less exact as a difference
         highest = torch.where(first == labels, top[:, 1:2], top[:, :1])
-        unlike[part] = (unlikely + (highest * rest).clamp_(min=1e-30).log_() / 2)[:, 0]
+        unlike[part] = (unlikely + (highest * rest).clamp_(min=1e-30).log_() / 2)[:, 0].numpy()
         odds.scatter_(1, labels, own)
-        likeliest[part], probability[part] = best, top / (rest + own)
+        likeliest[part], probability[part] = best.numpy(), (top / (rest + own)).numpy()
         if model.correction is not None:
             odds = torch.from_numpy(correct(odds.div_(rest + own).numpy(), model.correction))
         joint = odds.mul_(torch.index_select(columns, 0, labels[:, 0], out=weights[: len(odds)]))
@@ -211,8 +211,8 @@ def suspect(
         total = (joint @ ones).clamp_(min=1e-30).div_(1 - shared)
         if shared:
             joint.scatter_add_(1, first, shared * total)
-        score[part] = (1 - joint.gather(1, labels) / total).clamp_(0, 1)[:, 0]
-        other[part] = torch.where(first == labels, best[:, 1:2], first)[:, 0]
+        score[part] = (1 - joint.gather(1, labels) / total).clamp_(0, 1)[:, 0].numpy()
+        other[part] = torch.where(first == labels, best[:, 1:2], first)[:, 0].numpy()
         doubted = np.flatnonzero(score[part] > _WEIGHED)
         weighed = joint.scatter_(1, labels, -1.0).numpy()[doubted]
         other[part][doubted] = weighed.argmax(axis=1)
