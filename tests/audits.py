@@ -1,7 +1,5 @@
 """Audits of made data, for the tests of what is shown and decided."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files as CIFAR's publisher writes them, small ones for tests."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ hang, in too much memory, or with the interpreter. `attack_all` does so in a chi
 memory is limited. `python tests/damage.py MINUTES` goes on for that long.
 """
 
-from __future__ import annotations
-
 import atexit
 import gzip
 import io

@@ -1,7 +1,5 @@
 """A real HTTP server on this machine, with the faults that servers have."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time
@@ -36,7 +34,7 @@ class FileServer:
     address: str = ""
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[FileServer]:
+    def running(self) -> Iterator["FileServer"]:
         settings = self
 
         class Handler(_Handler):

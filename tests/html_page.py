@@ -1,7 +1,5 @@
 """What a page of HTML is made of."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 

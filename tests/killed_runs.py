@@ -1,7 +1,5 @@
 """Runs that are killed before one of their file operations, and how the same call ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

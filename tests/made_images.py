@@ -1,7 +1,5 @@
 """Small image files to read: smooth, so that JPEG keeps them, and all different."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

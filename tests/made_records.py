@@ -1,7 +1,5 @@
 """Records of runs that never were, and a MNIST of a few images to make real ones with."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

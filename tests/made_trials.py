@@ -1,7 +1,5 @@
 """Trials as a search would have made them, without training."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from labelproof.tuning.trial import Trial

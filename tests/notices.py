@@ -1,7 +1,5 @@
 """What a loader says beside what it returns."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """What a file that is unpickled could do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

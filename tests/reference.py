@@ -8,8 +8,6 @@ The second half is the field's published scripts, clamps included, in plain floa
 their gradients can be compared as well.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, TypeAlias

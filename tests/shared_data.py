@@ -5,8 +5,6 @@ repository. Its `unpack.py` writes them in their publishers' layouts; that takes
 and 380 MB, once.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import os

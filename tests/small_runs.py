@@ -1,7 +1,5 @@
 """Runs of a second or less: a few digits, a small network, and the CPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """A dataset of a few images that stands in the catalogue, with files like those of MNIST."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """The program as a person runs it, and a small run to use."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """WebVision 1.0 in small, as the publisher's archives unpack."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from made_images import write_images

@@ -1,7 +1,5 @@
 """Predictions and labels whose noise is known, since it was made."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

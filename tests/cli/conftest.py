@@ -1,7 +1,5 @@
 """Runs that the tests of several commands look at, trained once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

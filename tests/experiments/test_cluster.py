@@ -1,7 +1,5 @@
 """Runs on the workers of a Ray that the tests start come to what they come to in this process."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import multiprocessing

@@ -1,7 +1,5 @@
 """What several tests of pages share."""
 
-from __future__ import annotations
-
 import pytest
 from array_audits import Written
 from audits import make_photos

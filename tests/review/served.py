@@ -1,7 +1,5 @@
 """Reviews that are served: within the test's process, and as a program of their own."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -95,7 +93,7 @@ class Program:
         output, errors = self.process.communicate(timeout=300)
         return self.process.returncode, output, errors
 
-    def __enter__(self) -> Program:
+    def __enter__(self) -> "Program":
         return self
 
     def __exit__(self, *_: object) -> None:
