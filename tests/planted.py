@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Planted"]
-
 
 class Planted:
     """Makes a file when it is unpickled."""

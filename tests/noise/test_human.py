@@ -1,9 +1,9 @@
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from planted import Planted
 from shared_data import shared_data
 
 from labelproof.noise import HUMAN_LABELS, human_labels, parse_noise
@@ -51,15 +51,10 @@ def test_labels_are_read_from_both_kinds_of_file(suffix: str, tmp_path: Path) ->
     np.testing.assert_array_equal(result.matrix, [[1, 0, 0], [0, 0.5, 0.5], [0, 1, 0]])
 
 
-class Harm:
-    def __reduce__(self) -> tuple:
-        return os.mkdir, ("harm",)
-
-
 @pytest.mark.parametrize("name", ["labels.npz", "labels.pt"])
 def test_a_file_cannot_run_code(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    harm = np.array([Harm()] * 4, dtype=object)
+    harm = np.array([Planted(Path("harm"))] * 4, dtype=object)
     if name.endswith("npz"):
         write(Path(name), worse_label=harm)
     else:

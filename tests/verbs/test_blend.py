@@ -1,6 +1,5 @@
 """Tables without a network: fit, predict, evaluate, audit and export, resumed and refused."""
 
-import os
 import pickle
 import shutil
 import warnings
@@ -12,6 +11,7 @@ import numpy as np
 import onnxruntime
 import pandas as pd
 import pytest
+from planted import Planted
 from safetensors.torch import save_file
 
 import labelproof
@@ -141,15 +141,10 @@ def test_it_is_exported_as_any_network(made: Path, tmp_path: Path) -> None:
 
 def test_files_that_are_not_a_blend_are_refused_and_run_nothing(made: Path, tmp_path: Path) -> None:
     run, proof = tmp_path / "run", tmp_path / "executed"
-
-    class Hostile:
-        def __reduce__(self) -> tuple[object, tuple[str]]:
-            return os.system, (f"touch {proof}",)
-
     shutil.copytree(made / "run", run)
     (checkpoint,) = (run / "checkpoint").iterdir()
     whole = checkpoint.read_bytes()
-    pickled = pickle.dumps(Hostile())
+    pickled = pickle.dumps(Planted(proof))
     save_file(labelproof.load_run(run).network.state_dict(), str(tmp_path / "without-notes"))
     for content in (pickled, whole[:-100], (tmp_path / "without-notes").read_bytes(), b""):
         checkpoint.write_bytes(content)
