@@ -7,14 +7,13 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
-from audits import COLOURS, make_audit, make_findings, make_photos
+from audits import COLOURS, make_photos
 from browser import chromium, open_page  # noqa: F401
 from review.opened import Opened, expect, opened
-from review.served import Program, history, served
+from review.served import Program, history
 
 from labelproof.audit.folder import Audit
 
@@ -365,61 +364,36 @@ def test_a_decision_that_comes_after_a_list_passes_nothing_over(it: Opened, phot
     assert list(it.kept()) == [photos.samples[order[0]]]
 
 
-MANY = 60
-# Little to paint: it is the decisions that are tested.
-SMALL: dict[str, Any] = {"viewport": {"width": 480, "height": 360}}
-
-# Resolves once a sample is on the screen: one question to the browser for each decision.
-SEEN = """place => new Promise((resolve) => {
-  const stage = document.getElementById("stage");
-  const look = () => stage.dataset.place === place && (watch.disconnect(), resolve());
-  const watch = new MutationObserver(look);
-  watch.observe(stage, { attributes: true });
-  look();
-})"""
-
-
-def decide_all(page: Page, places: list[int], keys: list[str]) -> None:
-    """Press a key for each sample once it is seen; the last one is followed by the end."""
-    for place, key in zip(places, keys, strict=True):
-        page.evaluate(SEEN, str(place))
-        page.keyboard.press(key)
-
-
 @pytest.mark.slow
-def test_a_kill_loses_nothing_and_doubles_nothing(browser: Browser, tmp_path: Path) -> None:
-    # Of the digits that come with the package: nothing to decode, and pictures all the same.
-    findings, _ = make_findings(100, 10, wrong=0.8)
-    # The labels are not those of the digits, and must not be taken for changed ones.
-    noise = {"noise": "symmetric:0.8"}
-    audit = make_audit(findings, "0123456789", data="digits", kind="images", method=noise)
-    audit.write(tmp_path / "audit")
-    *places, after = audit.findings.suspects[: MANY + 1].tolist()
-    keys = np.random.default_rng(1).choice(["k", "a", "u", "3", "9"], MANY).tolist()
-    half = MANY // 2
-
+def test_a_kill_loses_nothing_and_doubles_nothing(
+    browser: Browser, photos: Audit, tmp_path: Path
+) -> None:
+    photos.write(tmp_path / "audit")
+    order, half = photos.findings.suspects.tolist(), 7
     # The page is to notice that its server is gone, which Chromium writes into its console.
-    with Program(tmp_path / "audit") as program, open_page(browser, errors=False, **SMALL) as page:
+    with Program(tmp_path / "audit") as program, open_page(browser, errors=False) as page:
         page.goto(program.address())
-        decide_all(page, places[:half], keys[:half])
-        page.evaluate(SEEN, str(places[half]))
+        it = Opened(page, None, photos)
+        for number in range(half):
+            it.at(order[number])
+            it.press("kau"[number % 3])
+        it.at(order[half])
         # Killed with a decision on its way, which may be kept or not.
-        page.keyboard.press(keys[half])
+        it.press("kau"[half % 3])
         program.kill()
-        page.keyboard.press("u")
-        problem = page.get_by_role("alert")
-        problem.wait_for(state="visible")
-        assert "cannot be reached" in problem.inner_text()
-
-    with served(audit, tmp_path / "audit") as review, open_page(browser, **SMALL) as page:
-        kept = len(review.decisions.latest())
+        it.press("u")
+        expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
+    with opened(browser, photos, tmp_path) as it:
+        kept = len(it.kept())
         assert kept in (half, half + 1)
-        page.goto(review.address)
-        decide_all(page, places[kept:], keys[kept:])
-        page.evaluate(SEEN, str(after))
-    for row, place, key in zip(history(review.decisions.path), places, keys, strict=True):
-        given, suggested = (str(labels[place]) for labels in (findings.given, findings.suggested))
-        # Classes that are digits have themselves as keys.
-        wanted = {"k": given, "a": suggested, "u": None}.get(key, key)
-        choice = {suggested: "accept", given: "keep", None: "unsure"}.get(wanted, "another")
-        assert row == (audit.samples[place], choice, wanted, False)
+        for number in range(kept, len(order)):
+            it.at(order[number])
+            it.press("kau"[number % 3])
+        it.at("end")
+        names, findings = photos.class_names, photos.findings
+        for number, row in enumerate(history(it.review.decisions.path)):
+            place = order[number]
+            given, suggested = names[findings.given[place]], names[findings.suggested[place]]
+            choice = (("keep", given), ("accept", suggested), ("unsure", None))[number % 3]
+            assert row == (photos.samples[place], *choice, False)
+    assert number + 1 == len(order) > 2 * half
