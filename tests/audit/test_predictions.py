@@ -178,6 +178,14 @@ def test_predictions_of_rows_that_are_left_out_are_dropped(tmp_path: Path) -> No
                 audit = labelproof.audit(data, probabilities=TABLE, **columns)
             np.testing.assert_array_equal(audit.findings.given, MADE.given[kept])
             assert audit.agreement.value > 0.75
+    file, review = write_table(tmp_path), tmp_path / "review.csv"
+    review.write_text("sample,label\nline 2,\nline 9,\n")
+    by_id = FRAME.assign(key=[f"0{n}" for n in range(300)])
+    with pytest.warns(DataWarning, match="2 rows about samples that are not in"):
+        audit = labelproof.audit(file, probabilities=by_id, id="key", labels=review)
+    for found in (audit, labelproof.audit(file, probabilities=TABLE, labels=review)):
+        np.testing.assert_array_equal(found.findings.given, MADE.given[kept])
+        assert found.agreement.value > 0.75
 
 
 def test_ids_that_do_not_match_are_refused(tmp_path: Path) -> None:

@@ -330,21 +330,3 @@ def test_labels_and_predictions_may_be_in_any_file_and_matched_by_id() -> None:
     assert samples.kind == "rows"
     assert (samples.audit.index >= 0).all()
     assert samples.cells(3) == [("key", "k3"), ("text", TEXTS[3]), ("label", WORDS[3])]
-
-
-@pytest.mark.usefixtures("desk")
-def test_rows_that_were_left_out_are_told() -> None:
-    command, array = ("audit", "labels.csv", "--output", "audit"), ("--probabilities", "p.npy")
-    Path("review.csv").write_text("sample,label\nline 5,\n")
-    review = ("--labels", "review.csv")
-    for predictions, said in ((array, ""), (BY_ID, "1 row about samples that are not in")):
-        assert said in succeed(*command, *review, *predictions).stderr
-        found = Audit.read(Path("audit"))
-        assert np.array_equal(np.sort(found.findings.suspects), [0, *(WRONG[1:] - 1)])
-    # The first text, in quotes for its comma, and then its label.
-    file = Path("labels.csv")
-    file.write_text(file.read_text().replace('which is",dog', 'which is",', 1))
-    for predictions in (array, BY_ID):
-        result = succeed(*command, *predictions)
-        assert "line 2; left out" in result.output
-        assert "About 19 of 199 labels are wrong" in result.output
