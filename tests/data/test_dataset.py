@@ -47,7 +47,6 @@ def test_what_is_printed_is_short() -> None:
     )
     images = Split(np.zeros((2, 3, 4, 5), np.uint8), labels[:2])
     assert repr(images) == "Split(2 images of 3x4x5)"
-
     split = Split([np.zeros((1, 2, 2), np.uint8)] * 3, LABELS)
     dataset = Dataset("lazy", {"train": split, "test": split}, ("a", "b"), (0.5,), (0.2,))
     assert not dataset.tabular

@@ -91,7 +91,6 @@ def test_embeddings_are_kept_and_drawn_without_weights(tmp_path: Path) -> None:
     succeed(*draw, "--noise", "symmetric")
     assert (tmp_path / "views.png").stat().st_size > 10_000
     assert "no embeddings with pair noise" in refusal(*draw, "--noise", "pair")
-
     np.savez(tmp_path / "other.npz", points=np.zeros(3))
     with pytest.raises(ValueError, match="not a file of embeddings"):
         read_embeddings(tmp_path / "other.npz")

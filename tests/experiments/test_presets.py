@@ -141,7 +141,6 @@ def test_every_cell_is_planned_once_with_the_papers_rows_and_columns() -> None:
         assert max(Counter(run.configuration for run in runs).values()) == 1
         assert {run.configuration.data for run in runs} == {dataset}
         assert {run.configuration.precision for run in runs} == {"auto"}
-
         known = published(table, dataset)
         if grid.later:
             assert set(choose_rows(table, dataset)) & set(known)

@@ -77,7 +77,6 @@ def test_an_epoch_of_the_papers_setting(tmp_path: Path) -> None:
     assert record.curve["weight"] == pytest.approx([2])
     assert len(record.curve["test_accuracy"]) == 1
     assert "wrong_fitted" not in record.curve  # no one knows which of the web's labels are wrong
-
     for split, images in (("test", 5), ("imagenet", 6)):
         measured = succeed("evaluate", run, *root, "--split", split, "--format", "json")
         found = json.loads(measured.stdout)

@@ -168,7 +168,6 @@ def test_a_cell_has_the_last_epoch_of_every_seed_there_is(tmp_path: Path) -> Non
     # The comparison has the same runs.
     shared = one_cell(tables.make_table(store, "comparison", "cifar10"), "CE+SR", "sym-0.6")
     assert (shared["mean"], shared["seeds"]) == (cell["mean"], cell["seeds"])
-
     # What was trained otherwise is in no cell.
     store = RecordStore(tmp_path / "others")
     for change in ({"epochs": 2}, {"batch_size": 64}, {"noise": "symmetric:0.8:exact"}):

@@ -122,7 +122,6 @@ def test_all_images_become_squares_that_fit_in_memory(tmp_path: Path) -> None:
     assert np.array_equal(found.train.labels, dataset.train.labels)
     assert told[-1] == (6, 6)
     assert found.mean == dataset.mean
-
     # Too many for memory stay files of that size.
     images = bring_to_size(dataset, 28, memory=6 * 3 * 32 * 32 - 1).train.images
     assert isinstance(images, ImageFiles)

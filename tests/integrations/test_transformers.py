@@ -117,7 +117,6 @@ def test_a_checkpoint_goes_on_at_its_epoch(tmp_path: Path, stopped: int):
     halted = make_trainer(tmp_path / "a", first, callbacks=[ScheduleCallback(first), Stop()])
     halted.train()
     assert first.weights == weights(0, 1, 2)[:stopped]
-
     second = Noted(TEXT)
     resumed = make_trainer(tmp_path / "a", second)
     resumed.train(resume_from_checkpoint=str(tmp_path / "a" / f"checkpoint-{stopped}"))

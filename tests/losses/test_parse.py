@@ -66,7 +66,6 @@ def same(left: lp.Loss, right: lp.Loss) -> bool:
 def test_every_spelling_with_other_spaces_case_and_numbers():
     for text, make in SPELLINGS.items():
         assert same(lp.parse_loss(text), make()), text
-
     plain = lp.parse_loss("10*nce+0.1*gce(q=0.7,clamp=1e-7)+sr(normalize=true)")
     for text in (
         " 10 * nce + 0.1 * gce ( q = 0.7 , clamp = 1e-7 ) + sr ( normalize = true ) ",

@@ -113,7 +113,6 @@ def test_logits_and_targets_that_cannot_be_meant():
             with pytest.raises(ValueError, match=rf"target: .* got {number} at"):
                 loss(logits, torch.tensor([0, number], dtype=kind))
         assert loss(logits, torch.tensor([0, -100])).isfinite()
-
     # Values are not read unless asked for.
     assert CrossEntropy()(torch.tensor([[nan, 0.0, 0.0]]), torch.tensor([0])).isnan()
     assert CrossEntropy()(logits, torch.full((2, 3), 0.5)).isfinite()

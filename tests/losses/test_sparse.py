@@ -35,7 +35,6 @@ def test_parts_add_up_to_the_loss_without_what_is_ignored():
         assert_close(parts.total, loss(logits, label), rtol=1e-14, atol=0)
         assert torch.equal(parts.total, parts.base + 3 * parts.penalty)
         assert torch.equal(parts.base, lp.CrossEntropy(**settings)(sharp, label))
-
     # What is ignored is left out.
     logits[:3] = 100 * torch.eye(5, dtype=torch.float64)[:3]  # certain, and ignored
     some = label.clone()

@@ -128,6 +128,5 @@ def test_torchvision_networks_get_a_head_for_the_classes(name: str, channels: in
     first, second = build()(images), build()(images)
     assert first.shape == (2, 7)
     assert torch.equal(first, second)
-
     with pytest.raises(ValueError, match="did you mean 'resnet18'"):
         make_network("torchvision/resnt18", num_classes=3, input_shape=(3, 64, 64))

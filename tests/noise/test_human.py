@@ -28,7 +28,6 @@ def test_the_published_labels_have_the_published_rates() -> None:
         assert HUMAN_LABELS[which].rate == pytest.approx(percent / 100)
         assert len(result.noisy) == 50_000
         np.testing.assert_allclose(result.matrix.sum(axis=1), 1)
-
     # The published super-classes are the table's.
     with np.load(folder / "cifar100n.npz", allow_pickle=False) as file:
         pairs = set(zip(file["clean_label"], file["clean_coarse_label"], strict=True))

@@ -258,7 +258,6 @@ def test_instances_follow_the_seed_in_blocks_of_any_size(monkeypatch: pytest.Mon
     with pytest.warns(UnlearnableClassWarning) as found:
         assert corrupt_by_instance(features, labels, 1, num_classes=5, seed=1).rate == 1
     assert found[0].filename == __file__
-
     # The labels of a seed are what they always were.
     features = np.arange(24).reshape(12, 2) % 5 - 2
     noisy = corrupt_by_instance(features, np.arange(12) % 3, 0.4, num_classes=3, seed=3).noisy

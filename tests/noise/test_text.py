@@ -67,7 +67,6 @@ def test_applying_text_is_calling_the_function_with_what_it_needs() -> None:
     assert set(zip(labels, found["pair:0.2"], strict=True)) == {
         (true, written) for true in range(3) for written in (true, (true + 1) % 3)
     }
-
     del given["features"]
     for text, said in (
         ("instance:0.3", "features: expected the samples .*got none"),

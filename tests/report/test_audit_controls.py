@@ -49,7 +49,6 @@ def test_a_class_pair_chosen_in_the_matrix_is_shown_sorted_and_saved(
         assert cards(page) == suspects
         page.get_by_label("whose label is more likely right").check()
         assert page.locator("#status").inner_text() == "1 to 60 of 200 samples."
-
         page.locator(".confusion").get_by_role(
             "button", name=f"{suggested} labelled {given}: {len(pair)}", exact=True
         ).click()
@@ -60,7 +59,6 @@ def test_a_class_pair_chosen_in_the_matrix_is_shown_sorted_and_saved(
         )
         assert page.locator(".confusion [aria-pressed=true]").count() == 1
         assert [row["sample"] for row in saved(page)] == [name for _, _, name in pair]
-
         page.get_by_role("button", name="Reset").click()
         assert len(cards(page)) == len(suspects)
         page.get_by_label("sorted by").select_option("least")
@@ -114,7 +112,6 @@ def test_the_keyboard_reaches_everything(browser: Browser, photos: Written) -> N
         )
         assert focused(".name") == names[1 + len(columns.split())]
         page.keyboard.press("ArrowUp")
-
         page.keyboard.press("Enter")
         dialog = page.get_by_role("dialog", name=names[1])
         assert dialog.is_visible()
@@ -123,11 +120,9 @@ def test_the_keyboard_reaches_everything(browser: Browser, photos: Written) -> N
         page.keyboard.press("Escape")
         assert not dialog.is_visible()
         assert focused(".name") == names[2]
-
         page.keyboard.press("End")
         page.keyboard.press("ArrowRight")
         assert page.locator("#page").inner_text() == "Page 2 of 4"
-
         # One stop for the matrix, and its arrow keys end on another number.
         stops = page.locator(".confusion .pair[tabindex='0']")
         assert stops.count() == 1

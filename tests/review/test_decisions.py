@@ -253,7 +253,6 @@ def test_an_audit_of_changed_data_says_what_no_longer_applies(
     again = Review(audit, decisions)
     assert again.stale_notice() == ""
     assert again.counts().decided == 6
-
     given = audit.findings.given.copy()
     given[1] = (given[1] + 1) % 3
     changed = replace(

@@ -111,7 +111,6 @@ def test_the_newest_are_kept_and_other_files_left_alone(tmp_path: Path) -> None:
     # One that goes back is the newest: those after it are of an abandoned course.
     save_checkpoint(tmp_path, "00000", at(7))
     assert newest(tmp_path) == 7
-
     # Nothing there is no checkpoint.
     for folder in (tmp_path / "notes", tmp_path / "nowhere"):
         assert newest(folder) is None

@@ -119,13 +119,11 @@ def test_values_that_cannot_be_meant_are_named() -> None:
     ):
         with pytest.raises(ValueError, match=f"^{named}: expected"):
             Configuration("digits", **together)
-
     others: dict[Any, list[Any]] = {"str": [3, True], "bool": [1, "true"]}
     for field in dataclasses.fields(Configuration):
         for value in [None, [1], b"ce", *others.get(field.type, ["3", True])]:
             with pytest.raises(TypeError, match=f"^{field.name}: expected"):
                 Configuration(**{"data": "digits", field.name: value})
-
     for values, said in (
         ({"data": "digits", "sead": 3}, "unknown setting 'sead'; did you mean 'seed'"),
         ({"data": "digits", "zzz": 3}, "unknown setting 'zzz'; known: data, noise, loss"),

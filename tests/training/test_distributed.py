@@ -73,7 +73,6 @@ def test_two_processes_match_one_and_resume_together(
     assert other.returncode == 0
     whole = ["started", "epoch", "epoch", "finished"]
     assert said == [*whole, "started", "epoch", "stopped", "started", "epoch", "finished"]
-
     one, *others = (weights_of(Path(name, "checkpoint")) for name in ("one", "two", "stopped"))
     for found in others:
         assert found.keys() == one.keys()

@@ -17,7 +17,6 @@ def test_the_fastest_device_is_taken_or_the_one_asked_for(monkeypatch: pytest.Mo
     assert choose_device() == torch.device("mps")
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     assert choose_device("auto") == torch.device("cpu")
-
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     with pytest.raises(ValueError, match="device: expected auto, cpu on this machine, got 'cuda'"):
         choose_device("cuda")

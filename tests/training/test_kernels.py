@@ -182,7 +182,6 @@ def test_other_inputs_and_modes_go_to_torch(monkeypatch: pytest.MonkeyPatch):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(layer(images), plain(images))
     assert torch.equal(layer.bfloat16()(images.bfloat16()), plain.bfloat16()(images.bfloat16()))
-
     # So do layers with little to do.
     layer = kernels.use_convolution(nn.Conv2d(16, 16, 3, padding=1), "winograd")
     images = torch.randn(64, 16, 8, 8, generator=torch.Generator().manual_seed(0))

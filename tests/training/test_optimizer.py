@@ -106,7 +106,6 @@ def test_frozen_parameters_stay_and_other_networks_are_refused() -> None:
     update(optimizer, network, gradients(network, 0))
     assert torch.equal(network.first.weight, frozen)
     assert not torch.equal(network.head.weight, Odd().head.weight)
-
     # Networks that cannot be trained so are refused.
     halves, frozen = nn.Linear(2, 2).bfloat16(), nn.Linear(2, 2).requires_grad_(False)
     for network, found in ((halves, "bfloat16"), (nn.ReLU(), "none"), (frozen, "none")):

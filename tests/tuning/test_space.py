@@ -77,7 +77,6 @@ def test_hard_data_is_never_allowed_more_than_easy_data() -> None:
     for seed in range(8):
         place = space.coordinates(next_loss(tried(), seed=seed, classes=100), epochs=EPOCHS)
         assert place.get("pull", 0) <= 0.3 * 1.01
-
     # Other losses have no place.
     sparse = ("clamp=1e-7", "smoothing=0.1", "tau_rho=0.9")
     for loss in ("ce", "mae", "nce+mae", *(f"ce+sr({option})" for option in sparse)):
@@ -130,7 +129,6 @@ def test_an_accuracy_counts_folds_by_their_examples() -> None:
     for accuracy in (0.0, 100.0):  # a perfect score is not without error
         error = made(0, [[accuracy]]).standard_error
         assert 0 < error < 1
-
     # A fold that was begun begins anew unless the trial is over.
     for state, folds in (("waiting", [0]), ("collapsed", [0, 1])):
         trial = made(0, [[1.0, 2.0], [3.0]], rows=[10, 10], epochs=2, state=state)

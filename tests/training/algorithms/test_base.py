@@ -204,7 +204,6 @@ def test_texts_have_one_form():
     }.items():
         assert format_algorithm(text) == format_algorithm(canonical) == canonical
         assert type(made(text)) is ALGORITHMS[canonical.partition("(")[0]]
-
     # Arguments arrive.
     peers = made("co-teaching(rate=0.25,ramp=5,exponent=2)")
     assert (float(peers.noise_rate), peers.ramp_epochs, peers.exponent) == (0.25, 5, 2)
@@ -249,7 +248,6 @@ def test_mistakes_are_named():
             made(text)
     with pytest.raises(TypeError, match="algorithm: expected a string"):
         format_algorithm(3)
-
     # Shares need the length of the run.
     with pytest.raises(ValueError, match=r"^algorithm nlnl\(.*\): negative: expected whole"):
         made("nlnl", epochs=None)
