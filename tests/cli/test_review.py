@@ -60,9 +60,7 @@ def test_data_that_have_moved_are_told_and_nothing_is_lost(audit: Audit, tmp_pat
         assert len(decisions.latest()) == 1
 
 
-def test_without_the_extra_it_says_what_to_install(
-    audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_extra_is_needed(audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     decide(audit, tmp_path / "audit", "keep")
     result = labelproof("review", tmp_path / "audit", "--no-open")

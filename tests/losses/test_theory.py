@@ -72,13 +72,6 @@ def test_a_tempered_softmax_sums_to_one_and_has_a_second_derivative():
         assert torch.autograd.gradgradcheck(cost, [logits.requires_grad_()])
 
 
-def test_huberized_cross_entropy_is_smooth_where_its_pieces_meet():
-    for tau in (1.5, 2, 10):
-        edge = torch.tensor([1 - 1e-9, 1 + 1e-9], dtype=torch.float64) / tau
-        for below, above in lp.PartiallyHuberizedCrossEntropy(tau).value_and_slope(edge.log()):
-            assert_close(below, above, rtol=1e-7, atol=1e-7)
-
-
 def test_sparse_regularization_switched_off_is_the_base():
     logits, label = batch()
     for case in PLAIN:

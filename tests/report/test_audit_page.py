@@ -140,9 +140,7 @@ CONTRASTS = """() => {
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (360, "dark")])
-def test_it_fits_the_window_and_all_words_stand_out(
-    browser: Browser, photos: Written, width: int, scheme: str
-) -> None:
+def test_it_fits_and_stands_out(browser: Browser, photos: Written, width: int, scheme: str) -> None:
     viewport = {"width": width, "height": 900}
     with open_page(browser, photos[1], viewport=viewport, color_scheme=scheme) as page:
         assert page.evaluate("document.documentElement.scrollWidth") == width
