@@ -17,3 +17,4 @@ class Taylor(PointwiseLoss):
         return sum(distance**power / power for power in range(1, self.terms + 1))
 """
 TABLE = 'LOSSES = {"series": Taylor}\n'
+CODE = "\n".join([HEAD, TAYLOR, TABLE])

@@ -19,8 +19,7 @@ SMALL = ("--device", "cpu", "--network", "mlp(hidden=8,depth=1)", "--epochs", "8
 
 
 def measured(run: Path, *arguments: str | Path) -> dict[str, Any]:
-    command = ("evaluate", run, *arguments, "--device", "cpu", "--skip-unreadable")
-    return json.loads(succeed(*command, "--format", "json").stdout)
+    return json.loads(printed(run, *arguments, "--format", "json"))
 
 
 def printed(run: Path, *arguments: str | Path) -> str:

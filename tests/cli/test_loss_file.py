@@ -3,14 +3,12 @@
 from pathlib import Path
 
 import pytest
-from made_losses import HEAD, TABLE, TAYLOR
+from made_losses import CODE
 from made_records import write_tiny_mnist
 from trained import labelproof, labelproof_to_its_end, succeed, train_digits
 
 from labelproof.experiments.records import RecordStore
 from labelproof.verbs.run import load_run
-
-CODE = "\n".join([HEAD, TAYLOR, TABLE])
 
 
 @pytest.fixture

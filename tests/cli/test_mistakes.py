@@ -50,9 +50,7 @@ MISTAKES = {
 }
 
 
-def test_mistakes_are_one_line_that_helps(
-    digits_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mistakes_help(digits_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for words, said in MISTAKES.items():
         mistake = labelproof(*shlex.split(words.replace("RUN", str(digits_run)))).exception

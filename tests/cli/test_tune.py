@@ -3,6 +3,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from made_losses import CODE
 from trained import labelproof, succeed, write_things
 from typer.testing import Result
 
@@ -18,16 +19,6 @@ def tune(folder: Path, *arguments: str, trials: int = 3) -> Result:
     )
 
 
-OWN_LOSS = """
-from labelproof.losses import CrossEntropy
-
-
-class Double(CrossEntropy):
-    pass
-
-
-LOSSES = {"double": Double}
-"""
 Printed = tuple[Path, Result]
 
 
@@ -76,12 +67,12 @@ def test_the_next_command_names_the_file_of_an_own_loss(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = tmp_path / "mine.py"
-    mine.write_text(OWN_LOSS)
+    mine.write_text(CODE)
     monkeypatch.setenv("LABELPROOF_LOSSES", "")
-    found = tune(tmp_path, "--loss-file", str(mine), "--loss", "double", trials=1)
+    found = tune(tmp_path, "--loss-file", str(mine), "--loss", "series", trials=1)
     assert found.exit_code == 0, found.output
     words = shlex.split(found.stdout.partition("\nNext: ")[2])
-    assert words[words.index("--loss") + 1].startswith("double@")
+    assert words[words.index("--loss") + 1].startswith("series@")
     assert words[words.index("--loss-file") + 1] == str(mine)
     monkeypatch.setenv("LABELPROOF_LOSSES", "")
     succeed(*words[1:], "--dry-run")

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import torch
+from made_losses import CODE
 from made_records import write_tiny_mnist
 from small_runs import kinds, load_small, small
 from trained import labelproof
@@ -254,12 +255,8 @@ def test_where_no_ray_is_it_is_said_at_once() -> None:
 def test_the_bench_starts_a_ray_stops_it_and_goes_on_without(tmp_path: Path) -> None:
     data = write_tiny_mnist(tmp_path / "data")
     mine = tmp_path / "mine.py"  # the workers have to find a loss of the user's own as well
-    mine.write_text(
-        "from labelproof import CrossEntropy\n"
-        "class Mine(CrossEntropy):\n    pass\n"
-        "LOSSES = {'mine': Mine}\n"
-    )
-    common = ["symmetric", "--dataset", "mnist", "--columns", "0.4", "--methods", "mine"]
+    mine.write_text(CODE)
+    common = ["symmetric", "--dataset", "mnist", "--columns", "0.4", "--methods", "series"]
     common += ["--epochs", "12", "--device", "cpu", "--data-root", str(data)]
     common += ["--loss-file", str(mine)]
     common += ["--records", str(tmp_path / "records"), "--runs", str(tmp_path / "runs")]
