@@ -74,19 +74,12 @@ def test_the_summary_is_of_all_tables_for_a_reader_a_program_or_as_a_page(tmp_pa
     assert "symmetric noise, MNIST: CE at 0.0, 0.2, 0.4, 0.6; FL" in text
 
 
-DIGITS = Configuration("digits", epochs=1)
-
-
-def write(folder: Path) -> None:
-    for loss, accuracy in (("ce", 80.0), ("gce", 90.0)):
-        for seed in (1, 2):
-            made = made_record(replace(DIGITS, loss=loss, seed=seed), accuracy + seed)
-            write_text(folder / f"{loss}-{seed}" / "record.json", made.as_json())
-            write_text(folder / f"{loss}-{seed}" / "fingerprint.json", "{}")
-
-
 def test_runs_are_compared_in_the_format_of_the_files_name(tmp_path: Path) -> None:
-    write(tmp_path)
+    digits = Configuration("digits", epochs=1)
+    for loss, seed, accuracy in (("ce", 1, 81), ("ce", 2, 82), ("gce", 1, 91), ("gce", 2, 92)):
+        made = made_record(replace(digits, loss=loss, seed=seed), accuracy)
+        write_text(tmp_path / f"{loss}-{seed}" / "record.json", made.as_json())
+        write_text(tmp_path / f"{loss}-{seed}" / "fingerprint.json", "{}")
     write_text(tmp_path / "later" / "fingerprint.json", "{}")
     ended = succeed("compare", tmp_path)
     assert ended.stderr == f"1 run not finished, left out: {tmp_path}/later\n"

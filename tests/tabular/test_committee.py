@@ -138,9 +138,7 @@ def test_a_classifier_becomes_robust_and_calibrated(noisy_blobs: Arrays) -> None
         assert classifier.transition_matrix_[0, 1] > 0.15
 
 
-def test_the_default_chooses_by_noisy_labels(
-    noisy_blobs: Arrays, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_noisy_labels_decide_alone(noisy_blobs: Arrays, capsys: pytest.CaptureFixture[str]) -> None:
     features, noisy, clean = noisy_blobs
     classifier = RobustClassifier(random_state=0, verbose=1).fit(features[:400], noisy[:400])
     assert classifier.score(features[400:], clean[400:]) > 0.85

@@ -13,12 +13,7 @@ from small_runs import names, weights_of
 from torch import Tensor, nn
 
 from labelproof.training import checkpoint as module
-from labelproof.training.checkpoint import (
-    Checkpoint,
-    LaterFormatError,
-    newest_whole,
-    save_checkpoint,
-)
+from labelproof.training.checkpoint import Checkpoint, newest_whole, save_checkpoint
 
 
 def at(epoch: int, size: int = 100) -> Checkpoint:
@@ -149,7 +144,7 @@ def test_any_changed_byte_is_found(tmp_path: Path) -> None:
         damaged = bytearray(whole)
         damaged[place] ^= 0x15
         path.write_bytes(damaged)
-        with suppress(LaterFormatError):
+        with suppress(module.LaterFormatError):
             _, found, problems = newest_whole(tmp_path)
             assert found is None, place
             assert len(problems) == 1
@@ -160,7 +155,7 @@ def test_another_format_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with monkeypatch.context() as later:
         later.setattr(module, "_FORMAT", module._FORMAT + 1)
         save_checkpoint(tmp_path, "2", at(2))
-    with pytest.raises(LaterFormatError, match="update"):
+    with pytest.raises(module.LaterFormatError, match="update"):
         newest(tmp_path)
 
 

@@ -7,15 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_runs import (
-    CPU,
-    plan_of,
-    reference_optimizer,
-    small,
-    small_digits,
-    small_run,
-    train_epoch,
-)
+from small_runs import plan_of, reference_optimizer, small, small_digits, small_run, train_epoch
 from torch import Tensor, nn
 
 from labelproof.losses import SparseRegularized, parse_loss, sparse_rate
@@ -180,17 +172,17 @@ def test_an_epoch_is_what_a_plain_loop_makes_of_it(changes: dict[str, Any]) -> N
 def test_a_last_batch_of_two_counts_and_one_of_one_does_not() -> None:
     configuration = small(network=MLP)  # a batch norm of two magnifies rounding
     for count, steps in ((193, 6), (194, 7)):
-        run = small_run(configuration, CPU, small_digits(count))
+        run = small_run(configuration, dataset=small_digits(count))
         # Shares of labels have a test of their own.
         assert_equal_training(run, left_out=MEMORY)
         assert run.steps == steps
 
 
 def test_nothing_is_said_of_clean_labels_or_a_test_split_that_are_not_there() -> None:
-    metrics = train_epoch(small_run(small(), CPU, small_digits(clean=False)))
+    metrics = train_epoch(small_run(small(), dataset=small_digits(clean=False)))
     assert not set(MEMORY) & metrics.keys()
     assert "test_accuracy" in metrics
-    metrics = train_epoch(small_run(small(), CPU, small_digits(test=0)))
+    metrics = train_epoch(small_run(small(), dataset=small_digits(test=0)))
     assert "test_accuracy" not in metrics
     assert metrics["train_loss"] > 0
 
@@ -226,7 +218,7 @@ def test_a_checkpoint_with_a_layer_too_many_and_too_few_examples_are_refused() -
     with pytest.raises(ValueError, match=r"random\.loss does not fit .* another kind of device"):
         run.restore(elsewhere)
     with pytest.raises(ValueError, match="data: expected at least 2 training examples, got 1"):
-        train_epoch(small_run(small(noise="none"), CPU, small_digits(1)))
+        train_epoch(small_run(small(noise="none"), dataset=small_digits(1)))
 
 
 def test_the_average_is_the_moving_average_of_the_weights_and_is_kept() -> None:
@@ -321,7 +313,7 @@ def test_a_tally_counts_labels_and_keeps_the_first_step_that_went_wrong() -> Non
     given, clean = torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 2, 1])
     fetched = Fetched(torch.zeros(4), torch.arange(4), given, clean)
     for bad in (torch.nan, torch.inf, -torch.inf):
-        tally = Tally(["part"], 3, CPU.device)
+        tally = Tally(["part"], 3, torch.device("cpu"))
         for value in (1.0, 2.0, bad, 3.0, torch.nan):
             tally.add(torch.tensor(value), {"part": torch.tensor(0.5)}, logits, fetched)
         sums, _, _ = EpochSums(tally, 0, {}, 20).wait()
