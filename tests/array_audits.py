@@ -34,11 +34,9 @@ def made_audit(
     """An audit of noise in an array of small images."""
     findings = findings or make_findings(samples, len(names))[0]
     pixels = np.random.default_rng(0).integers(0, 256, (samples, 3, 32, 32), dtype=np.uint8)
-    dataset = Dataset(
-        "made", {"train": Split(pixels, findings.given)}, names, (0.5,) * 3, (0.3,) * 3
-    )
+    data = Dataset("made", {"train": Split(pixels, findings.given)}, names, (0.5,) * 3, (0.3,) * 3)
     audit = make_audit(findings, names, data="made.npz", kind="images")
-    return audit, Samples(audit, dataset)
+    return audit, Samples(audit, data)
 
 
 def suspects_of(audit: Audit) -> list[tuple[str, str, str]]:

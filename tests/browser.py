@@ -39,9 +39,8 @@ def chromium() -> Iterator[Browser]:
     if program is None:
         pytest.skip("needs Chromium")
     with playwright.sync_playwright() as engine:
-        running = engine.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-gpu"]
-        )
+        plain = ["--no-sandbox", "--disable-gpu"]
+        running = engine.chromium.launch(executable_path=program, args=plain)
         yield running
         running.close()
 

@@ -296,13 +296,11 @@ def write_huggingface(damaged: str) -> Callable[[Path], Path]:
         if not (kept / "saved").exists():
             import datasets
 
-            pictures = [{"bytes": png(each), "path": None} for each in PIXELS]
+            images = [{"bytes": png(each), "path": None} for each in PIXELS]
             features = datasets.Features(
                 {"image": datasets.Image(), "label": datasets.ClassLabel(names=["a", "b"])}
             )
-            rows = datasets.Dataset.from_dict(
-                {"image": pictures, "label": LABELS.tolist()}, features
-            )
+            rows = datasets.Dataset.from_dict({"image": images, "label": LABELS.tolist()}, features)
             datasets.disable_progress_bar()
             rows.save_to_disk(str(kept / "saved"))
         shutil.copytree(kept / "saved", folder / "saved")
@@ -323,9 +321,7 @@ def read_huggingface(folder: Path) -> None:
 
 
 def write_checkpoint(folder: Path) -> Path:
-    now = Checkpoint(
-        {"weight": torch.ones(4, 4)}, {"state": torch.zeros(3)}, {"epoch": 1, "a": [2]}
-    )
+    now = Checkpoint({"weight": torch.ones(4)}, {"state": torch.zeros(3)}, {"epoch": 1, "a": [2]})
     return save_checkpoint(folder / "checkpoint", "00001", now)
 
 

@@ -77,9 +77,8 @@ def test_what_is_written_is_read_and_suspects_are_a_table_of_their_own(
     audit = odd_audit()
     audit.write(tmp_path / "new" / "folder")
     same(Audit.read(tmp_path / "new" / "folder"), audit)
-    assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == {
-        *(AUDIT, SAMPLES, SUSPECTS),
-    }
+    written = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
+    assert written == {AUDIT, SAMPLES, SUSPECTS}
     audit.write(tmp_path)
     with (tmp_path / SUSPECTS).open(encoding="utf-8", errors="surrogateescape", newline="") as file:
         header, *rows = csv.reader(file)

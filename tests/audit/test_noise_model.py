@@ -86,11 +86,9 @@ def test_how_sure_the_network_claims_to_be_and_the_order_of_classes_do_not_matte
     order = np.random.default_rng(1).permutation(6)
     place = np.argsort(order)
     plain = fit_noise_model(made.logits, made.given)
-    permuted = fit_noise_model(made.logits[:, order], place[made.given])
-    np.testing.assert_allclose(
-        permuted.transition, plain.transition[np.ix_(order, order)], atol=1e-3
-    )
-    assert permuted.temperature == pytest.approx(plain.temperature, rel=1e-3)
+    other = fit_noise_model(made.logits[:, order], place[made.given])
+    np.testing.assert_allclose(other.transition, plain.transition[np.ix_(order, order)], atol=1e-3)
+    assert other.temperature == pytest.approx(plain.temperature, rel=1e-3)
 
 
 def corners() -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -149,9 +147,7 @@ def test_least_squares_are_right_on_average_with_the_standard_error_of_a_count()
     # In some of them halves differ by more than chance explains, by chance.
     assert np.median(errors) == pytest.approx(np.sqrt(0.2 * 0.8 / 1000), rel=0.1)
     drawn = [make(400, symmetric(40, 0.2), scale=4, seed=seed) for seed in range(12)]
-    found = [
-        fit_least_squares(Groups(each.logits, each.given), temperature_of(4)) for each in drawn
-    ]
+    found = [fit_least_squares(Groups(one.logits, one.given), temperature_of(4)) for one in drawn]
     rates = np.array([squares.rate for squares in found])
     wrong = np.array([each.rate for each in drawn])
     assert np.mean(rates - wrong) == pytest.approx(0, abs=0.02)

@@ -34,9 +34,8 @@ def test_list_says_where_each_is_or_how_to_get_it(tmp_path: Path) -> None:
     ):
         assert part in text, part
     invoke("download", "tiny", "--data-root", tmp_path)
-    assert (
-        f"{tmp_path / 'tiny'} (IDX files)" in invoke("list", LABELPROOF_DATA=str(tmp_path)).output
-    )
+    text = invoke("list", LABELPROOF_DATA=str(tmp_path)).output
+    assert f"{tmp_path / 'tiny'} (IDX files)" in text
 
 
 def test_download_prints_a_line_for_each_file_and_does_nothing_twice(

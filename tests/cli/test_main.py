@@ -157,9 +157,7 @@ def test_a_command_takes_the_arguments_of_its_verb() -> None:
 def test_fit_says_that_it_reads_before_numpy_and_torch_are_imported() -> None:
     # Who is stopped by the import of numpy has shown what came before.
     terminal, end = os.openpty()
-    done = python(
-        STOPPED, "fit", "my table.csv", "--label", "numpy", stdout=end, preexec_fn=listening
-    )
+    done = python(STOPPED, "fit", "t.csv", "--label", "numpy", stdout=end, preexec_fn=listening)
     assert (done.returncode, os.read(terminal, 1000)) == (130, b"Reading the data ...")
     os.close(terminal)
     os.close(end)

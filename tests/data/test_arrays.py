@@ -81,9 +81,8 @@ def test_labels_are_integers_text_or_one_hot(tmp_path: Path) -> None:
 def test_rows_of_numbers_become_a_table(tmp_path: Path) -> None:
     rows = ROWS.copy()
     rows[1, 0] = np.nan
-    dataset = load_dataset(
-        save(tmp_path, x_train=rows, y_train=LABELS % 2, x_test=rows[:2], y_test=[0, 1])
-    )
+    path = save(tmp_path, x_train=rows, y_train=LABELS % 2, x_test=rows[:2], y_test=[0, 1])
+    dataset = load_dataset(path)
     assert dataset.columns is not None
     assert dataset.columns.feature_names == ("x0", "x0: missing", "x1")
     assert dataset.test.array.tolist() == [[0, 0, 1], [6, 1, 3]]

@@ -33,9 +33,8 @@ def test_both_versions_give_what_was_written_and_coarse_labels_on_request(tmp_pa
             assert images.shape[1:] == (3, 32, 32)
             assert images.flags.c_contiguous
             assert images.flags.writeable
-        assert dict(layout.published(splits)) == {
-            name: content.tobytes() for name, content in files.items()
-        }
+        contents = {name: content.tobytes() for name, content in files.items()}
+        assert dict(layout.published(splits)) == contents
     files = cifar100_records()
     write_binary(tmp_path / "cifar100", files)
     dataset, coarse = load_dataset("cifar100", root=tmp_path), load_coarse_labels(root=tmp_path)

@@ -285,9 +285,8 @@ def test_columns_are_plain_json() -> None:
 )
 def test_features_are_finite_whatever_the_cells(numbers: list[Any], texts: list[Any]) -> None:
     size = min(len(numbers), len(texts))
-    table = pd.DataFrame(
-        {"n": numbers[:size], "t": texts[:size], "k": [0, 1, 1][:size] + [2] * (size - 3)}
-    )
+    kinds = [0, 1, 1][:size] + [2] * (size - 3)
+    table = pd.DataFrame({"n": numbers[:size], "t": texts[:size], "k": kinds})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         columns = Columns.learn(table)

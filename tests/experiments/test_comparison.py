@@ -48,9 +48,7 @@ def test_other_data_of_the_same_name_are_other_runs() -> None:
     assert best.accuracies == {1: 80.0, 2: 82.0}
     # By the same test labels they can be compared.
     assert worse.difference == (-10.0, None)
-    held = [
-        replace(each, curve={"validation_accuracy": each.curve["test_accuracy"]}) for each in runs
-    ]
+    held = [replace(run, curve={"validation_accuracy": run.curve["test_accuracy"]}) for run in runs]
     assert [each.difference for each in compare_runs(held)] == [None, None]
     blends = compare_runs([made(70.0, "before", 1, network="blend"), made(80.0, "before", 1)])
     assert {each.settings["loss"] for each in blends} == {"ce", "blend"}

@@ -48,9 +48,8 @@ def test_a_finished_run_is_not_done_again_unless_its_configuration_changed(tmp_p
     assert result.record.name == run.folder.name
     assert record.noise_rate == pytest.approx(0.4, abs=0.05)
     changed = replace(run.configuration, learning_rate=0.02)
-    *_, (other, method) = demo.plan(
-        changed, seeds=[1], folder=tmp_path, extra=(result.method,)
-    ).items()
+    more = demo.plan(changed, seeds=[1], folder=tmp_path, extra=(result.method,))
+    *_, (other, method) = more.items()
     assert method == result.method
     assert unfinished(run, other) == [other]
     demo.discard([run, other])

@@ -39,9 +39,7 @@ def test_memorising_is_what_cross_entropy_does_and_the_regulariser_prevents() ->
         method: [line.seeds[0][-1] for line in panels[f"{method}, symmetric 0.8"].lines]
         for method in ("CE", "CE+SR")
     }
-    assert [line.name for line in panels["CE, symmetric 0.8"].lines] == list(
-        figures.FITTED.values()
-    )
+    assert [line.name for line in panels["CE, symmetric 0.8"].lines] == [*figures.FITTED.values()]
     most = {method: [value > 95 for value in values] for method, values in ends.items()}
     least = {method: [value < 5 for value in values] for method, values in ends.items()}
     assert most == {"CE": [True, True, False], "CE+SR": [True, False, True]}

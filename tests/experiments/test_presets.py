@@ -119,9 +119,7 @@ def test_the_numbers_are_those_that_were_read_from_the_paper() -> None:
         assert set(read[name]) == {NAMES[dataset] for dataset in grid.datasets}
         for dataset in grid.datasets:
             found = {
-                method: {
-                    column: {"mean": mean, "std": std} for column, (mean, std) in cells.items()
-                }
+                method: {place: {"mean": mean, "std": std} for place, (mean, std) in cells.items()}
                 for method, cells in presets.published(name, dataset).items()
             }
             assert found == read[name][NAMES[dataset]]
@@ -254,7 +252,5 @@ def test_a_name_in_another_case_is_the_same_row_and_other_names_are_refused() ->
     assert rows == ["PHuber-CE", "GCE( q=0.5 )"]
     with pytest.raises(ValueError, match=r"table: .* did you mean 'symmetric'"):
         plan("symetric", "mnist")
-    with pytest.raises(
-        ValueError, match="dataset of sweep-p: expected one of cifar10, got 'mnist'"
-    ):
+    with pytest.raises(ValueError, match="dataset of sweep-p: expected one of cifar10, got"):
         plan("sweep-p", "mnist")

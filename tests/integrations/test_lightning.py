@@ -96,11 +96,9 @@ def test_the_callback_moves_the_loss_with_the_epochs(tmp_path: Path):
 
 def test_every_loss_of_a_module_is_moved_and_one_without_is_told_so(tmp_path: Path):
     module = Classifier(parse_loss(TEXT))
-    module.second = nn.Sequential(
-        SparseRegularized(CrossEntropy(), weight=exponential(5, growth=3))
-    )
+    module.other = nn.Sequential(SparseRegularized(CrossEntropy(), weight=exponential(5, growth=3)))
     make_trainer(tmp_path, callbacks=[ScheduleCallback()], max_epochs=2).fit(module, batches())
-    assert module.second[0].weight == 15
+    assert module.other[0].weight == 15
     trainer = make_trainer(tmp_path, callbacks=[ScheduleCallback()], max_epochs=1)
     with pytest.warns(UserWarning, match="no loss of labelproof is a submodule of Classifier"):
         trainer.fit(Classifier(nn.CrossEntropyLoss()), batches())
@@ -112,9 +110,8 @@ def test_a_checkpoint_goes_on_at_its_epoch(tmp_path: Path, every: dict[str, Any]
     saving = ModelCheckpoint(tmp_path / "kept", filename="{step}", save_top_k=-1, **every)
     first = Classifier(parse_loss(TEXT))
     callbacks: list[Callback] = [ScheduleCallback(), saving]
-    make_trainer(tmp_path, callbacks=callbacks, enable_checkpointing=True, max_epochs=2).fit(
-        first, batches()
-    )
+    trainer = make_trainer(tmp_path, callbacks=callbacks, enable_checkpointing=True, max_epochs=2)
+    trainer.fit(first, batches())
     earliest = min((tmp_path / "kept").iterdir(), key=lambda path: int(path.stem.split("=")[1]))
     done = int(earliest.stem.split("=")[1])
     second = Classifier(parse_loss(TEXT))

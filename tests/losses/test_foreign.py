@@ -41,9 +41,8 @@ def test_torch_cross_entropy_is_ours():
             settings: Any = {"weight": weight, "ignore_index": -1, "reduction": reduction}
             theirs = SparseRegularized(nn.CrossEntropyLoss(**settings), normalize=normalize)
             ours = SparseRegularized(CrossEntropy(**settings), normalize=normalize)
-            assert_close(
-                value_and_gradient(theirs, logits, target), value_and_gradient(ours, logits, target)
-            )
+            found = value_and_gradient(theirs, logits, target)
+            assert_close(found, value_and_gradient(ours, logits, target))
             assert_close(tuple(theirs.parts(logits, target)), tuple(ours.parts(logits, target)))
 
 
@@ -56,9 +55,8 @@ def test_other_losses_of_torch_and_the_users_stay_their_own():
     for reduction in REDUCTIONS:
         theirs = SparseRegularized(nn.CrossEntropyLoss(reduction=reduction))
         ours = SparseRegularized(CrossEntropy(reduction=reduction))
-        assert_close(
-            tuple(theirs.parts(logits[0], label[0])), tuple(ours.parts(logits[0], label[0]))
-        )
+        one = logits[0], label[0]
+        assert_close(tuple(theirs.parts(*one)), tuple(ours.parts(*one)))
         for base, target in (
             (nn.CrossEntropyLoss(label_smoothing=0.2, reduction=reduction), label),
             (nn.MultiMarginLoss(p=2, margin=0.7, reduction=reduction), label),

@@ -79,9 +79,7 @@ def test_every_spelling_with_other_spaces_case_and_numbers():
 
 def test_settings_reach_every_part():
     weight = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
-    loss = lp.parse_loss(
-        "10*nce+mae+sr", reduction="sum", weight=weight, ignore_index=3, check=True
-    )
+    loss = lp.parse_loss("2*nce+mae+sr", reduction="sum", weight=weight, ignore_index=3, check=True)
     for part in loss.modules():
         if isinstance(part, lp.Loss):
             assert (part.reduction, part.ignore_index, part.check) == ("sum", 3, True)
@@ -101,9 +99,7 @@ def test_a_loss_of_the_users_own_has_a_name():
     loss = lp.parse_loss("nquadratic(power=3)+0.5*quadratic+sr", losses=known)
     by_hand = lp.SparseRegularized(lp.Normalized(Quadratic(3)) + 0.5 * Quadratic())
     assert same(loss, by_hand)
-    with pytest.raises(
-        lp.LossSyntaxError, match="unknown loss 'quadratik'; did you mean 'quadratic'"
-    ):
+    with pytest.raises(lp.LossSyntaxError, match="'quadratik'; did you mean 'quadratic'"):
         lp.parse_loss("quadratik", losses=known)
 
 

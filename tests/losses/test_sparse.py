@@ -77,9 +77,8 @@ def test_schedules_are_followed_by_epoch_and_the_papers_moves_with_every_step():
     fixed = lp.SparseRegularized(lp.CrossEntropy(), loss.temperature, weight=loss.weight)
     assert_close(loss(logits, label), fixed(logits, label))
     for steps in (3, 49, 391):
-        loss = lp.SparseRegularized(
-            lp.CrossEntropy(), weight=lp.exponential(1, growth=2, every=1 / steps)
-        )
+        growing = lp.exponential(1, growth=2, every=1 / steps)
+        loss = lp.SparseRegularized(lp.CrossEntropy(), weight=growing)
         for step in range(90):
             loss.set_step(step, steps_per_epoch=steps)
             assert loss.weight == 2.0**step, f"step {step} of {steps}"
@@ -145,11 +144,9 @@ def test_a_network_that_starts_at_zero_can_start():
 def test_regularized_losses_can_be_built_upon():
     logits, label = batch()
     inner = lp.SparseRegularized(lp.CrossEntropy(reduction="none"), weight=2)
-    twice = lp.SparseRegularized(
-        inner, temperature=1, normalize=False, weight=lp.constant(3), p=0.5
-    )
+    both = lp.SparseRegularized(inner, temperature=1, normalize=False, weight=lp.constant(3), p=0.5)
     penalty = lp.lp_norm(torch.log_softmax(logits, dim=1), p=0.5)
-    assert_close(twice(logits, label), inner(logits, label) + 3 * penalty)
+    assert_close(both(logits, label), inner(logits, label) + 3 * penalty)
     assert_close(inner.per_example(logits, label), inner(logits, label))
 
 

@@ -105,9 +105,7 @@ def test_a_draw_is_lost_by_row_and_by_column() -> None:
 
 
 def test_the_warning_is_short_from_the_users_line_and_of_the_classes_that_came() -> None:
-    with pytest.warns(
-        UnlearnableClassWarning, match=r"class 0 is labelled .* and 197 more"
-    ) as found:
+    with pytest.warns(UnlearnableClassWarning, match=r"class 0 is .* and 197 more") as found:
         corrupt(np.arange(1000) % 100, symmetric_matrix(100, 1), seed=0)
     assert found[0].filename == __file__
     with pytest.warns(UnlearnableClassWarning, match="label 1 is on about 200 samples"):

@@ -242,6 +242,5 @@ def test_rows_are_found_by_their_text_and_a_warning_is_a_box(
         page.locator("#gallery .card").first.click()
         assert page.locator("#enlarged-look .prose").get_attribute("colspan") == "3"
         page.keyboard.press("Escape")
-        assert (
-            page.locator(".finding").evaluate("it => getComputedStyle(it).borderTopWidth") == "2px"
-        )
+        width = page.locator(".finding").evaluate("it => getComputedStyle(it).borderTopWidth")
+        assert width == "2px"

@@ -147,14 +147,11 @@ def test_the_confusions_count_suspects_and_the_largest_come_first() -> None:
     pairs = confusions(findings, confusion_counts(findings))
     sizes = np.bincount(findings.suggested, minlength=30)
     about = findings.transition * sizes[:, None] * (1 - np.eye(30))
-    assert [pair.about.value for pair in pairs] == pytest.approx(
-        np.sort(about.ravel())[::-1][: len(pairs)]
-    )
+    largest = np.sort(about.ravel())[::-1][: len(pairs)]
+    assert [pair.about.value for pair in pairs] == pytest.approx(largest)
     assert all(pair.about.low <= pair.about.value <= pair.about.high for pair in pairs)
     one = Estimate(0.1, 0.0, 0.2)
-    pairs = [
-        Pair(0, given, Estimate(9.6 / given, 1, 20), one, suspects=1) for given in (1, 2, 3, 4)
-    ]
+    pairs = [Pair(0, given, Estimate(9.6 / given, 1, 20), one, suspects=1) for given in range(1, 5)]
     text = confused_most(pairs, ["cat", "dog", "L" * 200, "elk", "fox"])
     assert text == (
         f"The most frequent confusions: cat labelled dog, about 10; cat labelled {'L' * 39}…, "

@@ -181,8 +181,9 @@ def test_the_summary_counts_names_what_differs_and_what_is_missing(tmp_path: Pat
     assert "- symmetric noise, CIFAR-10: CE at 0.0, 0.2, 0.4, 0.8; FL at" in missing
     assert "; NLNL;" in missing
     assert "- symmetric noise, MNIST: all 45" in missing
-    text = summary(found)
-    assert all(part in text for part in (missing, list_outside(found), share_of_cells(found)))
+    text = tables.summary(found)
+    parts = (missing, tables.list_outside(found), tables.share_of_cells(found))
+    assert all(part in text for part in parts)
     found = compare_all(RecordStore(Path("nowhere")))
     assert list_outside(found) == "None of those measured."
     assert list_missing(found).count(": all ") == found.groupby(["table", "dataset"]).ngroups

@@ -212,9 +212,7 @@ def test_tables_labels_of_text_and_rare_classes() -> None:
     generator = np.random.default_rng(0)
     colour = generator.choice(["red", "blue"], 200)
     table = pd.DataFrame({"colour": colour, "size": np.where(colour == "red", np.nan, 1.0)})
-    table["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(
-        generator.integers(99, size=200), "D"
-    )
+    table["day"] = pd.Timestamp("2024") + pd.to_timedelta(generator.integers(99, size=200), "D")
     labels = np.where(colour == "red", "warm", "cold").astype(object)
     labels[:40:2] = "cold"
     labels[7] = "odd"  # one row: nothing is known of it, so its label stays

@@ -52,9 +52,8 @@ def draw_permuted(vector: Tensor, *shape: int, generator: torch.Generator) -> Te
 def draw_near_one_hot(
     *shape: int, num_classes: int, epsilon: float, generator: torch.Generator
 ) -> Tensor:
-    peak = torch.eye(num_classes, dtype=torch.float64)[
-        torch.randint(num_classes, shape, generator=generator)
-    ]
+    chosen = torch.randint(num_classes, shape, generator=generator)
+    peak = torch.eye(num_classes, dtype=torch.float64)[chosen]
     # Every output lies on the line from its one-hot vector to some other point of the simplex.
     towards = draw_outputs(*shape, num_classes, generator=generator) - peak
     length = torch.linalg.vector_norm(towards, dim=-1, keepdim=True)

@@ -94,11 +94,9 @@ def test_draws_are_the_seeds_and_uniform_in_their_ranges():
 
 def test_a_batch_that_was_cut_before_is_finished_the_same(images: Tensor):
     whole = parse_augmentation("flip,rotation:15,jitter:0.4:0.4:0.4:0.2")
-    cut_too = parse_augmentation("resized-crop:5,flip,rotation:15,jitter:0.4:0.4:0.4:0.2")
+    cut = parse_augmentation("resized-crop:5,flip,rotation:15,jitter:0.4:0.4:0.4:0.2")
     index = torch.tensor([3, 1, 8])
-    ours = gather_images(
-        images[index], None, drawn(cut_too, 20)[index], cut_too, mean=MEAN, std=STD
-    )
+    ours = gather_images(images[index], None, drawn(cut, 20)[index], cut, mean=MEAN, std=STD)
     theirs = gather_images(images, index, drawn(whole, 20)[index], whole, mean=MEAN, std=STD)
     assert torch.equal(ours, theirs)
 
@@ -292,9 +290,7 @@ def test_boxes_are_what_loops_say_and_fit(height, width, seed):
     draws = draw_augmentation(Augmentation(resized_crop=8), 5, generator)
     boxes = geometry.choose_boxes(draws, height, width)
     assert boxes.tolist() == [boxes_by_loops(row, height, width) for row in draws.tolist()]
-    assert boxes.tolist() == [
-        list(geometry.choose_box(row, height, width)) for row in draws.numpy()
-    ]
+    assert boxes.tolist() == [[*geometry.choose_box(row, height, width)] for row in draws.numpy()]
     left, top, right, bottom = boxes.unbind(1)
     assert bool(((left >= 0) & (left < right) & (right <= width)).all())
     assert bool(((top >= 0) & (top < bottom) & (bottom <= height)).all())

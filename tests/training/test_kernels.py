@@ -116,10 +116,8 @@ def test_winograd_is_the_convolution(numbers, sides, padding, with_bias: bool, l
     torch.testing.assert_close(output, expected.detach(), atol=1e-11, rtol=0)
     upstream = draw(*expected.shape)
     with torch.no_grad():
-        found = kernels.winograd_backward(
-            images, weight, upstream, padding, (True, True, with_bias)
-        )
-    for mine, theirs in zip(found, torch.autograd.grad(expected, inputs, upstream), strict=False):
+        ours = kernels.winograd_backward(images, weight, upstream, padding, (True, True, with_bias))
+    for mine, theirs in zip(ours, torch.autograd.grad(expected, inputs, upstream), strict=False):
         torch.testing.assert_close(mine, theirs, atol=1e-10, rtol=0)
 
 

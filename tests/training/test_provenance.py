@@ -16,9 +16,7 @@ from labelproof.training import Configuration, Examples, Job, choose_examples, p
 def of_files(*names: str) -> str:
     files = ImageFiles(list(names))
     split = Split(files, np.arange(len(names)) % 2)
-    return provenance.fingerprint(
-        Dataset("photos", {"train": split}, ("cat", "dog"), (0.5,), (0.5,))
-    )
+    return provenance.fingerprint(Dataset("photos", {"train": split}, ("a", "b"), (0.5,), (0.5,)))
 
 
 def test_labels_pixels_and_numbers_are_in_it_and_the_name_is_not() -> None:

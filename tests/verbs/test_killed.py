@@ -87,9 +87,7 @@ def test_the_same_call_resumes_to_the_same_result(tmp_path: Path) -> None:
         # Only the fold, or the trial, that was killed is trained again, and train goes on in it.
         assert started == {"fit": [0], "train": [1]}.get(name, [0]), name
     assert not (killed / "audit" / "folds").exists()
-    weights = [
-        labelproof.load_run(folder / "train").network.state_dict() for folder in (killed, whole)
-    ]
+    weights = [labelproof.load_run(here / "train").network.state_dict() for here in (killed, whole)]
     for name, values in weights[0].items():
         assert torch.equal(values, weights[1][name]), name
 
