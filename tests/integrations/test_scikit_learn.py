@@ -16,15 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from labelproof import (
-    CrossEntropy,
-    LossSyntaxError,
-    RobustClassifier,
-    SparseRegularized,
-    constant,
-    cosine,
-    parse_loss,
-)
+import labelproof as lp
 from labelproof.fitting.recipe import Sparse, complete_loss
 from labelproof.integrations import estimator, scikit_learn
 from labelproof.integrations.scikit_learn import CollapseWarning
@@ -36,7 +28,7 @@ clone: Any = _clone
 def small(**options: Any) -> Any:
     """A classifier that is fitted in a blink."""
     chosen: Any = {"network": "mlp(hidden=16,depth=1)", "epochs": 8, "learning_rate": 0.1}
-    return RobustClassifier(**(chosen | {"random_state": 0} | options))
+    return lp.RobustClassifier(**(chosen | {"random_state": 0} | options))
 
 
 def blobs(count: int = 90, **options: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -67,7 +59,7 @@ def test_wrong_labels_do_not_hurt_what_is_plain() -> None:
     features, clean = blobs(300)
     noisy = clean.copy()
     noisy[::3] = (noisy[::3] + 1) % 3
-    for loss in ("ce+sr", parse_loss("10*nce+mae")):
+    for loss in ("ce+sr", lp.parse_loss("10*nce+mae")):
         classifier = small(loss=loss, epochs=15).fit(features, noisy)
         assert classifier.score(features, clean) > 0.9
 
@@ -168,8 +160,10 @@ def test_a_loss_without_a_text_is_minimised_as_it_is() -> None:
     ours = small(loss="ce").fit(features, labels)
     for name, weights in ours.weights_.items():
         np.testing.assert_allclose(torchs.weights_[name], weights, rtol=1e-3, atol=1e-5)
-    moving = SparseRegularized(CrossEntropy(), weight=cosine(2, 0, epochs=8), normalize=False)
-    still = SparseRegularized(CrossEntropy(), weight=constant(2), normalize=False)
+    moving = lp.SparseRegularized(
+        lp.CrossEntropy(), weight=lp.cosine(2, 0, epochs=8), normalize=False
+    )
+    still = lp.SparseRegularized(lp.CrossEntropy(), weight=lp.constant(2), normalize=False)
     curves = [small(loss=loss).fit(features, labels).loss_curve_ for loss in (moving, still)]
     assert moving.epoch == 0, "the caller's loss is not moved"
     assert curves[0][0] == pytest.approx(curves[1][0], rel=1e-4)
@@ -177,11 +171,11 @@ def test_a_loss_without_a_text_is_minimised_as_it_is() -> None:
     # What it was told beside its text counts.
     features, labels = blobs(150, cluster_std=4.0)
     weight = torch.tensor([1.0, 1.0, 9.0])
-    plain = small(loss=CrossEntropy()).fit(features, labels).predict(features)
-    heavy = small(loss=CrossEntropy(weight=weight)).fit(features, labels).predict(features)
+    plain = small(loss=lp.CrossEntropy()).fit(features, labels).predict(features)
+    heavy = small(loss=lp.CrossEntropy(weight=weight)).fit(features, labels).predict(features)
     assert (heavy == 2).sum() > (plain == 2).sum() + 20
     with pytest.raises(ValueError, match="loss: expected the reduction 'mean', got 'sum'"):
-        small(loss=CrossEntropy(reduction="sum")).fit(features, labels)
+        small(loss=lp.CrossEntropy(reduction="sum")).fit(features, labels)
 
 
 def test_a_penalty_that_is_too_strong_is_warned_of_and_weakened_when_it_was_the_default(
@@ -291,7 +285,7 @@ def test_data_and_weights_that_cannot_be_used_are_refused() -> None:
 def test_settings_that_cannot_be_used_are_refused_in_fit() -> None:
     stopping = {"early_stopping": True}
     cases: list[tuple[dict[str, Any], type[Exception], str]] = [
-        ({"loss": "cee"}, LossSyntaxError, "did you mean 'ce'"),
+        ({"loss": "cee"}, lp.LossSyntaxError, "did you mean 'ce'"),
         ({"loss": 3}, TypeError, "loss: expected a text such as 'ce"),
         ({"network": "cnn4"}, ValueError, "network: cnn4 is for images"),
         ({"network": "mpl"}, ValueError, "did you mean 'mlp'"),
