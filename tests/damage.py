@@ -400,7 +400,7 @@ READERS: dict[str, Reader] = {
         "model.json", json.dumps(MODEL), lambda path: read_description(path.parent)
     ),
     "record.json": stored(
-        *("record.json", '{"name": "x", "curve": {}}', lambda path: read_record(path.parent)),
+        *("record.json", '{"name": "x", "curve": {}}', lambda path: read_record(path.parent))
     ),
     "predictions.npz": stored(
         "predictions.npz",

@@ -34,11 +34,7 @@ COLLAPSES = small(
 
 
 def validate(
-    folder: Path,
-    configuration: Any = LEARNS,
-    *,
-    stop: StopRequest | None = None,
-    **options: Any,
+    folder: Path, configuration: Any = LEARNS, *, stop: StopRequest | None = None, **options: Any
 ) -> Validated:
     """A cross-validation of 200 digits that has gone as far as it goes, and what was told."""
     options = {"folds": 3, **options}
@@ -51,9 +47,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Validated:
     return validate(tmp_path_factory.mktemp("whole") / "folds")
 
 
-def test_every_sample_is_predicted_once_by_a_network_that_has_not_seen_its_label(
-    whole: Validated,
-) -> None:
+def test_every_sample_is_predicted_once_by_a_network_that_did_not_see_it(whole: Validated) -> None:
     validation, _ = whole
     examples = validation.load(validation.jobs[1].configuration)
     assert examples.clean is None
@@ -110,9 +104,7 @@ def test_what_a_configuration_leaves_out_is_not_predicted(tmp_path: Path) -> Non
     assert np.array_equal(audit.index, expected)
 
 
-def test_a_conclusion_is_about_the_labels_that_were_given(
-    whole: Validated,
-) -> None:
+def test_a_conclusion_is_about_the_labels_that_were_given(whole: Validated) -> None:
     found = whole[0].predictions()
     audit = conclude(
         small_digits(), found, data="digits", method={"folds": 3}, options={"label": None}
@@ -126,15 +118,11 @@ def test_a_conclusion_is_about_the_labels_that_were_given(
 
 
 @pytest.fixture(scope="module")
-def collapsed(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Validated:
+def collapsed(tmp_path_factory: pytest.TempPathFactory) -> Validated:
     return validate(tmp_path_factory.mktemp("collapsed") / "folds", COLLAPSES, folds=2)
 
 
-def test_where_a_network_collapses_all_parts_start_over_weaker(
-    collapsed: Validated,
-) -> None:
+def test_where_a_network_collapses_all_parts_start_over_weaker(collapsed: Validated) -> None:
     validation, events = collapsed
     attempts = validation.attempts
     assert attempts.given_up[0]["loss"] == TOO_STRONG != attempts.loss
@@ -228,9 +216,7 @@ def test_what_a_network_never_learned_is_not_said_to_be_wrong_for_sure(samples: 
         assert rate.low <= rate.value <= rate.high
 
 
-def hard_run(
-    samples: int,
-) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.bool_]]:
+def hard_run(samples: int) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.bool_]]:
     """A sure network that is right about four of five samples whose labels are all right.
 
     Of a tenth it has not seen it is unsure where it is wrong, as networks are.

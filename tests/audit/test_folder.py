@@ -71,14 +71,13 @@ def same(first: Audit, second: Audit) -> None:
         assert np.array_equal(mine, theirs), name
 
 
-def test_what_is_written_is_read_and_suspects_are_a_table_of_their_own(
-    tmp_path: Path,
-) -> None:
+def test_what_is_written_is_read_and_suspects_are_a_table_of_their_own(tmp_path: Path) -> None:
     audit = odd_audit()
     audit.write(tmp_path / "new" / "folder")
     same(Audit.read(tmp_path / "new" / "folder"), audit)
-    written = {path.name for path in (tmp_path / "new" / "folder").iterdir()}
-    assert written == {AUDIT, SAMPLES, SUSPECTS}
+    assert {path.name for path in (tmp_path / "new" / "folder").iterdir()} == {
+        *(AUDIT, SAMPLES, SUSPECTS)
+    }
     audit.write(tmp_path)
     with (tmp_path / SUSPECTS).open(encoding="utf-8", errors="surrogateescape", newline="") as file:
         header, *rows = csv.reader(file)

@@ -122,9 +122,7 @@ def test_probabilities_and_logits_come_to_the_same() -> None:
     assert by_shares.temperature == pytest.approx(by_logits.temperature / temperature_of(), rel=0.2)
 
 
-def test_the_seed_draws_the_samples_that_the_noise_is_estimated_from(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_seed_draws_what_the_noise_is_estimated_from(monkeypatch: pytest.MonkeyPatch) -> None:
     made = make(400, symmetric(3, 0.3))
     state = np.random.get_state(legacy=False)
     for fitted, all_same in ((400, True), (300, False)):

@@ -53,9 +53,7 @@ def test_the_noise_comes_back(fitted: Fitted) -> None:
     assert (np.abs(model.transition - transition) < bound).all()
 
 
-def test_nothing_explains_the_labels_better_not_even_the_truth(
-    fitted: Fitted,
-) -> None:
+def test_nothing_explains_the_labels_better_not_even_the_truth(fitted: Fitted) -> None:
     made, transition, model = fitted
     told = (softmax(made.logits, temperature_of()) * transition.T[made.given]).sum(axis=1)
     truth = float(np.log(np.maximum(told, 1e-30)).mean())

@@ -63,9 +63,7 @@ def test_what_is_printed_is_short() -> None:
 FILES = ["cat/1.png", "cat/deep/er/2.png", "dog/3.png", "dog/4.png"]
 
 
-def test_images_are_called_by_their_path_in_the_folder_or_beside_their_table(
-    tmp_path: Path,
-) -> None:
+def test_images_are_called_by_their_path_in_a_folder_or_beside_a_table(tmp_path: Path) -> None:
     photos = tmp_path / "photos"
     odd = [os.fsdecode(b"cat/caf\xe9.png")] if sys.platform == "linux" else []
     write_images(photos, FILES + odd)

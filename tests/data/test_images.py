@@ -124,9 +124,7 @@ def write_bad_files(folder: Path) -> dict[str, str]:
     }
 
 
-def test_files_that_cannot_be_read_are_named_among_good_ones_or_when_asked_for(
-    tmp_path: Path,
-) -> None:
+def test_files_that_cannot_be_read_are_named_among_good_ones_or_alone(tmp_path: Path) -> None:
     bad = write_bad_files(tmp_path)
     for name, reason in bad.items():
         with pytest.raises(UnreadableImageError, match=rf"image 0: .*{name}: .*{reason}"):
@@ -148,9 +146,7 @@ def test_files_that_cannot_be_read_are_named_among_good_ones_or_when_asked_for(
     assert found <= {"cut.jpg", "broken.png"}
 
 
-def test_images_are_grey_if_all_of_them_are_and_know_whether_they_have_one_size(
-    tmp_path: Path,
-) -> None:
+def test_images_are_grey_if_all_are_and_know_whether_they_have_one_size(tmp_path: Path) -> None:
     modes = {"L": True, "LA": True, "1": True, "RGB": False}
     files = [encoded(make_image(9, mode=mode), "PNG") for mode in modes]
     looks = examine_images(files, full=False)[2]

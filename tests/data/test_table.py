@@ -135,9 +135,7 @@ def test_labels_that_cannot_be_classes_and_rows_without_one_are_named(tmp_path: 
     assert "1 class with at most a single training sample: c" in said
 
 
-def test_lines_are_counted_as_an_editor_does_and_missing_cells_known_in_every_spelling(
-    tmp_path: Path,
-) -> None:
+def test_lines_are_counted_as_by_an_editor_and_missing_cells_are_known(tmp_path: Path) -> None:
     blank = read_table(write(tmp_path, "\n\nsize,label\n1,a\n\n2,b\n,,\n3,a\n".replace(",,", ",")))
     assert list(row_names(blank)) == ["line 4", "line 6", "line 8"]
     broken = read_table(write(tmp_path, 'note,label\n"a\nb",a\nc,b\n'))

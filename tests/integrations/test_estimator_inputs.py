@@ -94,9 +94,7 @@ def test_missing_labels_are_refused_with_their_rows() -> None:
         fitted().fit(np.eye(3), ["a", name, "a"])
 
 
-def test_text_where_numbers_are_expected_is_refused_and_near_labels_are_told(
-    table: pd.DataFrame,
-) -> None:
+def test_text_in_place_of_numbers_is_refused_and_near_labels_are_told(table: pd.DataFrame) -> None:
     for given in (table, table[["age"]].to_numpy()):
         with pytest.warns(DataWarning, match="y: .*'YES ' and 'yes'"):
             RobustClassifier(epochs=1).fit(given, ["yes", "no", "YES "] * 20)

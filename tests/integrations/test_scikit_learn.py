@@ -178,9 +178,7 @@ def test_a_loss_without_a_text_is_minimised_as_it_is() -> None:
         small(loss=lp.CrossEntropy(reduction="sum")).fit(features, labels)
 
 
-def test_a_penalty_that_is_too_strong_is_warned_of_and_weakened_when_it_was_the_default(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_penalty_that_is_too_strong_is_told_and_weakened(monkeypatch: pytest.MonkeyPatch) -> None:
     features, labels = load_iris(return_X_y=True)
     written = "ce+sr(lambda0=200,normalize=false)"
     with pytest.warns(CollapseWarning, match="the same class.* a smaller lambda0"):
@@ -194,9 +192,7 @@ def test_a_penalty_that_is_too_strong_is_warned_of_and_weakened_when_it_was_the_
     assert "lambda0=200," not in classifier.loss_
 
 
-def test_the_loss_is_chosen_on_noisy_labels_where_that_is_wanted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_loss_is_chosen_on_noisy_labels_where_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scikit_learn, "DEFAULT_TRIALS", 2)
     features, labels = blobs()
     classifier, again = (small(loss="auto", epochs=4).fit(features, labels) for _ in range(2))

@@ -47,9 +47,7 @@ def test_what_is_drawn_is_what_the_records_hold() -> None:
     assert FIGURES["accuracy"].has_records(store, "mnist")
 
 
-def test_what_is_missing_is_named_in_its_panel_and_several_seeds_make_a_band(
-    tmp_path: Path,
-) -> None:
+def test_what_is_missing_is_named_in_its_panel_and_seeds_make_a_band(tmp_path: Path) -> None:
     store = RecordStore(tmp_path)
     made = {("CE", "0.2"): [50.0], ("FL", "0.2"): [50.0], ("CE", "0.8"): [50.0, 70.0]}
     for (method, column), accuracies in made.items():

@@ -177,9 +177,7 @@ def test_the_summary_counts_names_what_differs_and_what_is_missing(tmp_path: Pat
     assert tables.list_missing(found).count(": all ") == found.groupby(["table", "dataset"]).ngroups
 
 
-def test_a_later_table_shows_the_best_epoch_beside_the_last_and_what_others_published(
-    tmp_path: Path,
-) -> None:
+def test_a_later_table_shows_the_best_epoch_and_what_others_published(tmp_path: Path) -> None:
     store = RecordStore(tmp_path)
     (run,) = plan("beyond", "cifar10", methods=["JAL-CE"], columns=["sym-0.8"])
     store.add(made_record(run.configuration, [66.0, 64.5]))

@@ -189,9 +189,7 @@ def test_mistakes_that_go_one_way_are_taken_back_and_no_others(noisy_blobs: Arra
         np.testing.assert_array_equal(classifier._model.mixing, np.eye(3))
 
 
-def test_a_setting_of_the_network_means_the_network_and_nothing_else_is_left(
-    noisy_blobs: Arrays,
-) -> None:
+def test_a_setting_of_the_network_means_it_and_nothing_else_is_left(noisy_blobs: Arrays) -> None:
     features, noisy, _ = noisy_blobs
     classifier = robust(DecisionTreeClassifier(max_depth=3)).fit(features, noisy)
     assert not hasattr(classifier, "weights_")

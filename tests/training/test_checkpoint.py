@@ -63,9 +63,7 @@ def assert_same(loaded: dict[str, Tensor], saved: dict[str, Tensor]) -> None:
         torch.testing.assert_close(loaded[name], expected, rtol=0, atol=0, equal_nan=True)
 
 
-def test_every_kind_of_tensor_and_value_survives_in_a_plain_safetensors_file(
-    tmp_path: Path,
-) -> None:
+def test_every_kind_of_tensor_and_value_survives_in_a_safetensors_file(tmp_path: Path) -> None:
     values = {"epoch": 3, "curve": {"z": [1e-300, None, float("inf")], "a": []}, "odd": "\ud800 é"}
     saved = Checkpoint(awkward_tensors(), awkward_tensors(), values)
     path = save_checkpoint(tmp_path, "00003", saved)

@@ -14,12 +14,7 @@ from small_runs import CPU, load_small, small, small_digits, weights_of
 from torch import nn
 
 from labelproof.training import Job, StopRequest, choose_examples, train_runs
-from labelproof.training.execution import (
-    choose_execution,
-    count_batches,
-    launched,
-    process_group,
-)
+from labelproof.training.execution import choose_execution, count_batches, launched, process_group
 from labelproof.training.provenance import describe
 from labelproof.training.trainer import make_networks
 

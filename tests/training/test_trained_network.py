@@ -34,9 +34,7 @@ def copy(finished: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished, tmp_path / "run"))
 
 
-def test_predictions_are_those_the_training_kept_in_any_batches_and_containers(
-    finished: Path,
-) -> None:
+def test_predictions_are_those_of_training_in_any_batches_and_containers(finished: Path) -> None:
     run, images = load_network(str(finished)), small_digits().test.array
     kept = torch.from_numpy(np.load(finished / "predictions.npz")["logits"]).float()
     torch.testing.assert_close(torch.cat(list(run.logits(images))), kept, rtol=0, atol=0.01)
