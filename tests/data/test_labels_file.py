@@ -167,6 +167,30 @@ def test_a_table_whose_rows_have_moved_is_refused(tmp_path: Path) -> None:
         relabel(load_dataset(table, label="kind"), table, file)
 
 
+def test_of_a_rare_class_rows_in_another_order_are_refused_and_a_few_edits_are_not(
+    tmp_path: Path,
+) -> None:
+    table, file = tmp_path / "t.csv", tmp_path / "r.csv"
+    labels = np.where(np.arange(1000) % 17 == 0, "fraud", "fine")  # 59 are fraud
+    rows = [f"line {line},{label},{label}\n" for line, label in enumerate(labels, 2)]
+    file.write_text("".join(["sample,given,label\n", *rows]))
+
+    def read(labels: np.ndarray) -> Dataset:
+        cells = [f"{number % 97},{label}\n" for number, label in enumerate(labels)]
+        table.write_text("".join(["size,kind\n", *cells]))
+        return relabel(load_dataset(table, label="kind"), table, file)
+
+    inserted = np.insert(labels, 400, "fine")
+    for moved in (np.random.default_rng(0).permutation(labels), labels[::-1], inserted):
+        with pytest.raises(ValueError, match="rows in another order"):
+            read(moved)
+    edited = labels.copy()
+    edited[[0, 17, 34, 5, 6]] = ["fine"] * 3 + ["fraud"] * 2
+    with pytest.warns(DataWarning, match="5 of 1,000 samples had another label"):
+        found = read(edited)
+    assert [found.class_names[label] for label in found.train.labels] == labels.tolist()
+
+
 def test_published_labels_stay_the_truth_and_those_of_a_user_are_none(
     tmp_path: Path, photos: Path
 ) -> None:
