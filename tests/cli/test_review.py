@@ -40,6 +40,8 @@ def test_decisions_are_exported_and_replace_nothing_but_an_export(
     printed = labelproof("review", tmp_path / "audit", "--export", "-")
     assert printed.stdout == file.read_text(encoding="utf-8")
     assert "standard output: 60 labels, 1 changed" in printed.stderr
+    file.write_text("sample,id,given,label,decision\n")  # of an audit with --id
+    succeed("review", tmp_path / "audit", "--export", file)
     file.write_text("size,kind\n1,x\n")
     assert "an earlier export" in refusal("review", tmp_path / "audit", "--export", file)
     assert file.read_text() == "size,kind\n1,x\n"

@@ -231,6 +231,14 @@ def test_every_choice_is_counted_and_exported(audit: Audit, decisions: Decisions
         assert (row["label"], row["decision"]) == wanted
 
 
+def test_ids_are_exported_beside_the_samples(audit: Audit, decisions: Decisions) -> None:
+    named = replace(audit, ids=[f"T{number}" for number in range(200)], left_out=["gone.jpg"])
+    rows = exported(named, decisions)
+    assert list(rows[0]) == ["sample", "id", "given", "label", "decision"]
+    assert [row["id"] for row in rows] == [*named.ids, ""]
+    assert [row["decision"] for row in rows[-2:]] == ["", "unsure"]
+
+
 def test_undo_goes_back_step_by_step_and_over_a_restart(audit: Audit, decisions: Decisions) -> None:
     review, kept = Review(audit, decisions), ("keep", audit.findings.given[6])
     for place, choice in ((5, "unsure"), (6, "keep"), (5, "keep")):

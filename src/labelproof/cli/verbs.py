@@ -298,8 +298,8 @@ def review(folder: Path, **given: Any) -> None:
     training as unsure, Z undoes the last decision. Each decision is saved at once; Ctrl-C ends the
     review, and the same command resumes it.
 
-    The exported table has one row per sample: sample, given, label, decision. Unsure samples have
-    an empty label.
+    The exported table has one row per sample: sample, given, label, decision, and the id after
+    the sample if the audit had --id. Unsure samples have an empty label.
 
     The server accepts connections from this machine only. From another machine, forward the port
     under the same number: ssh -L 8000:127.0.0.1:8000 HOST, and use --port 8000 there.

@@ -353,6 +353,7 @@ class Review:
 
 
 COLUMNS = ("sample", "given", "label", "decision")
+COLUMNS_WITH_ID = ("sample", "id", "given", "label", "decision")
 
 
 def export_csv(audit: Audit, decisions: Decisions) -> str:
@@ -366,7 +367,8 @@ def export_csv(audit: Audit, decisions: Decisions) -> str:
         decisions: The decisions about them.
 
     Returns:
-        CSV with the columns `sample`, `given`, `label` and `decision`.
+        CSV with the columns `sample`, `given`, `label` and `decision`; `id` after `sample` where
+        the audit has ids.
 
     Example:
         >>> from labelproof.audit import audit_given
@@ -379,11 +381,14 @@ def export_csv(audit: Audit, decisions: Decisions) -> str:
     review, text = Review(audit, decisions), io.StringIO()
     classes = review.class_names
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(COLUMNS)
+    ids = [readable(each) for each in audit.ids]
+    table.writerow(COLUMNS_WITH_ID if ids else COLUMNS)
     for place, (sample, label) in enumerate(zip(review.samples, audit.findings.given, strict=True)):
         choice, new = review.decided.get(place, ("", label))
-        table.writerow([sample, classes[label], "" if new is None else classes[new], choice])
+        key = [ids[place]] if ids else []
+        after = "" if new is None else classes[new]
+        table.writerow([sample, *key, classes[label], after, choice])
     # Samples that were left out before stay out, though this audit has not seen them.
     for sample in audit.left_out:
-        table.writerow([readable(sample), "", "", "unsure"])
+        table.writerow([readable(sample), *[""] * bool(ids), "", "", "unsure"])
     return text.getvalue()

@@ -14,7 +14,7 @@ from labelproof.audit.samples import open_samples
 from labelproof.data.notices import count, notice, readable
 from labelproof.ranges import within
 from labelproof.report.audit_words import export_name, remark
-from labelproof.review.decisions import COLUMNS, Decisions, Review, export_csv
+from labelproof.review.decisions import COLUMNS, COLUMNS_WITH_ID, Decisions, Review, export_csv
 from labelproof.review.serving import check_installed, serve
 from labelproof.training.files import write_text
 from labelproof.training.run_folder import owning
@@ -39,8 +39,8 @@ def review(
         port: The port; 0 takes a free one.
         open_page: Whether to open the page in a browser.
         data: The path of the data, if they were moved since the audit.
-        export: Instead of serving, write the decisions to this CSV file: `sample`, `given`,
-            `label`, `decision`; `-` is stdout.
+        export: Instead of serving, write the decisions to this CSV file: `sample`, the `id`
+            if the audit has ids, `given`, `label`, `decision`; `-` is stdout.
         progress: As for `labelproof.fit`; it also gets the address.
 
     Raises:
@@ -114,7 +114,8 @@ def _check_export(file: Path) -> None:
     exported = False
     if file.is_file():
         with file.open("rb") as stream:
-            exported = stream.readline().strip() == ",".join(COLUMNS).encode()
+            header = stream.readline().strip()
+        exported = header in [",".join(each).encode() for each in (COLUMNS, COLUMNS_WITH_ID)]
     other = file.suffix.lower() in (".gz", ".parquet", ".xlsx")
     if other or (file.exists() and not exported):
         raise ValueError(f"--export: expected a new CSV file or an earlier export, got {file}")
