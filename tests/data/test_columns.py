@@ -176,11 +176,25 @@ def test_longer_texts_become_the_words_that_many_have() -> None:
     assert Columns.from_values(json.loads(json.dumps(columns.as_values()))) == columns
 
 
-def test_a_table_without_numbers_has_more_words() -> None:
+def test_values_and_words_have_features_as_rows_allow(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"word{row % 240} {'left' if row % 3 else 'right'} {row}" for row in range(960)]
-    rest = {"sent": pd.date_range("2024-01-01", periods=960), "plan": ["basic", "pro"] * 480}
-    assert len(learn(text=texts, **rest).columns[0].values) == 241  # two rows in three have "left"
-    assert learn(text=texts, size=np.arange(960) / 7).columns[0].values == ("right",)
+    size = np.arange(960) / 7
+    assert len(learn(text=texts, size=size).columns[0].values) == 241  # two in three have "left"
+    cities = [f"city {row % 96}" for row in range(960)]
+    assert len(learn(city=cities, size=size).columns[0].values) == 96
+    with pytest.warns(DataWarning, match=r"50 values of 'city' are features; 48% of the rows"):
+        learn(city=cities[:384], size=size[:384])  # four rows of each
+    monkeypatch.setattr("labelproof.data.columns._MOST_CELLS", 960 * 60)
+    with pytest.warns(DataWarning, match=r"60 values of 'city' are features; 38% of the rows"):
+        assert len(learn(city=cities, size=size).columns[0].values) == 60
+
+
+def test_columns_that_arrive_empty_are_told() -> None:
+    columns = learn(size=np.arange(20.0), city=["here", "there"] * 10)
+    empty = pd.DataFrame({"size": [np.nan] * 9 + [1.0], "city": [""] * 9 + ["here"]})
+    with pytest.warns(DataWarning, match="9 of 10 cells are missing, and none was") as told:
+        columns.encode(empty)
+    assert len(told) == 2
 
 
 def test_columns_without_information_are_left_out_with_a_reason() -> None:

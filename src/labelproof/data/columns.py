@@ -24,13 +24,15 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _CODES = 10  # different texts such as 1,2 up to which they may be codes
-MOST_VALUES = 50  # values of a category that get a feature of their own
-MOST_WORDS = 200  # words of longer texts that get a feature of their own
-_MOST_WORDS_ALONE = 1000
-"""The same in a table without numbers, among whose features more words would hide these."""
-_MOST_CELLS = 5_000_000  # rows times words, above which there are fewer words
-FEWEST_ROWS = 2
-"""Rows that a value needs for a feature of its own: a single row does not generalise."""
+MOST_VALUES = 50  # values of a category that get a feature of their own, however few rows they have
+MOST_WORDS = 200  # words of longer texts that get a feature of their own, in a table of any size
+_MOST_FEATURES = 1000  # values or words that do so in a small table
+_MOST_CELLS = 10_000_000
+"""Rows times features of all values and words, above which there are fewer of these."""
+FEWEST_ROWS, _ENOUGH_ROWS = 2, 5
+"""Rows that a value needs for a feature of its own, as a single row does not generalise: one of the
+most frequent, and any other."""
+_SHARED = 0.2  # share of rows whose values have no feature of their own that is a reason to warn
 LARGEST = 1e30
 """Numbers past it count as infinite: their differences would not fit into float32."""
 _UNSEEN = 0.05  # share of cells with values unseen in training that is no reason to warn
@@ -83,6 +85,11 @@ def on_threads(work: Callable[[Item], Result], items: Iterable[Item], *, rows: i
 def row_parts(rows: int) -> list[slice]:
     """Slices of some thousand rows, which fit into a processor's cache."""
     return [slice(start, start + 4096) for start in range(0, rows, 4096)]
+
+
+def _too_many(cells: int, usual: float) -> bool:
+    """Two standard deviations above what is usual: a rule for a few cells and for many."""
+    return cells > usual + 2 * usual**0.5
 
 
 class _LeftOutError(ValueError):
@@ -143,12 +150,21 @@ class Column:
             numbers = np.where(absent, self.fill, numbers)
             if self.missing:
                 features[:, -1] = absent
+            else:
+                problem = problem or self._lacking(absent, place)
         features[:, 0] = numbers - self.offset if self.offset else numbers
         for index, cycle in enumerate(self.values):
             phase = 2 * np.pi * numbers / _PERIODS[cycle]
             features[:, 1 + 2 * index] = np.sin(phase)
             features[:, 2 + 2 * index] = np.cos(phase)
         return problem
+
+    def _lacking(self, absent: NDArray[np.bool_], place: str) -> str:
+        """A warning if many cells are missing, though no training row lacked one; else `""`."""
+        if not _too_many(absent.sum(), _UNSEEN * len(absent)):
+            return ""
+        lacking = f"{absent.sum():,} of {count(len(absent), 'cell')} are missing"
+        return f"{place}: column {self.name!r}: {lacking}, and none was in training"
 
     def _encode_words(self, cells: pd.Series, features: NDArray[np.float32], place: str) -> str:
         codes, words = text_codes(cells)
@@ -173,10 +189,10 @@ class Column:
         chosen = index[codes]
         rows = np.flatnonzero(chosen >= 0)
         features[rows, chosen[rows]] = 1
+        if not self.missing and (problem := self._lacking(codes < 0, place)):
+            return problem
         unseen = codes[(codes >= 0) & (chosen == others)]
-        # Two standard deviations above what is usual: a rule for a few cells and for many.
-        usual = max(self.other, _UNSEEN) * len(codes)
-        if len(unseen) <= usual + 2 * usual**0.5:
+        if not _too_many(len(unseen), max(self.other, _UNSEEN) * len(codes)):
             return ""
         examples = few([repr(words[code]) for code in np.unique(unseen)])
         share = f"{len(unseen):,} of {count(len(codes), 'cell')}"
@@ -189,14 +205,14 @@ class Columns:
     """How the columns of a table are encoded as features.
 
     A number becomes a feature; if training rows lack it, the median replaces it and a second
-    feature flags it. A category becomes a feature for each value that at least two training rows
-    have, the 50 most frequent at most, and one for all others. `true` and `false` become 1 and 0.
-    A date becomes its number of days, and where it is in the year, the week and, with a time, the
-    day. Text that differs in (nearly) every row becomes a feature for each word that at least 0.5%
-    of the rows have, 200 at most; in a table without numbers, each word that at least three rows
-    have, 1,000 at most. Columns without information are left out: empty or constant ones, text
-    without such words, row numbers and identifiers. So are dates and numbers written in a way that
-    is not read.
+    feature flags it. A category becomes a feature for each of the 50 most frequent values that at
+    least two training rows have, for each further one that five have, and one for all others.
+    `true` and `false` become 1 and 0. A date becomes its number of days, and where it is in the
+    year, the week and, with a time, the day. Text that differs in (nearly) every row becomes a
+    feature for each word that at least three rows have, the most frequent first. A column has at
+    most 1,000 values or words; in a large table, fewer. Columns without information are left out:
+    empty or constant ones, text without such words, row numbers and identifiers. So are dates and
+    numbers written in a way that is not read.
 
     Attributes:
         columns: The columns in use, in the order of their features.
@@ -231,18 +247,16 @@ class Columns:
             place: The table's name in messages.
             leave_out: Whether to leave out columns without information.
         """
+        of_words = sum(not pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes)
+        room = min(_MOST_CELLS // max(len(table) * of_words, 1), _MOST_FEATURES)
 
-        def work(item: tuple[Any, pd.Series], alone: bool = False) -> Column | tuple[str, str]:
+        def work(item: tuple[Any, pd.Series]) -> Column | tuple[str, str]:
             try:
-                return _learn(item[1], str(item[0]), leave_out, alone)
+                return _learn(item[1], str(item[0]), leave_out, room)
             except _LeftOutError as reason:
                 return str(item[0]), str(reason)
 
         results = on_threads(work, list(table.items()), rows=len(table))
-        kinds = [column.kind if isinstance(column, Column) else "" for column in results]
-        if "number" not in kinds:
-            for index in (index for index, kind in enumerate(kinds) if kind == "text"):
-                results[index] = work((table.columns[index], table.iloc[:, index]), alone=True)
         used = [column for column in results if isinstance(column, Column)]
         left_out = [reason for reason in results if not isinstance(reason, Column)]
         listed = few([f"{name} ({reason})" for name, reason in left_out], shown=8)
@@ -253,6 +267,10 @@ class Columns:
         if left_out:
             total = count(table.shape[1], "column")
             notice(f"{place}: {len(left_out)} of {total} left out: {listed}")
+        for column in used:
+            if column.other > _SHARED and len(column.values) >= MOST_VALUES:
+                kept = f"{len(column.values)} values of {column.name!r} are features"
+                notice(f"{place}: {kept}; {column.other:.0%} of the rows have others, as one")
         return cls(tuple(used), tuple(left_out))
 
     @property
@@ -331,7 +349,8 @@ class Columns:
         )
 
 
-def _learn(cells: pd.Series, name: str, leave_out: bool, alone: bool) -> Column:
+def _learn(cells: pd.Series, name: str, leave_out: bool, room: int) -> Column:
+    """The encoding of a column, with `room` for so many values or words."""
     kind = _INFERRED.get(pd.api.types.infer_dtype(cells, skipna=True), "text")
     written = _ISO
     if kind in ("category", "text"):
@@ -341,7 +360,7 @@ def _learn(cells: pd.Series, name: str, leave_out: bool, alone: bool) -> Column:
         if kind == "text":
             kind, written = _kind_of_text(counted)
         if kind == "category":
-            return _learn_category(counted, len(cells), name, alone)
+            return _learn_category(counted, len(cells), name, room)
     values, _ = _numbers(cells, Column(name, kind, format=written), "", "skip")
     present = values[~np.isnan(values)]
     missing = len(values) - len(present)
@@ -364,7 +383,7 @@ def _learn(cells: pd.Series, name: str, leave_out: bool, alone: bool) -> Column:
     return Column(name, kind, cycles, missing=missing, fill=fill, offset=offset, format=written)
 
 
-def _learn_category(counted: dict[str, int], cells: int, name: str, alone: bool) -> Column:
+def _learn_category(counted: dict[str, int], cells: int, name: str, room: int) -> Column:
     words = list(counted)
     present = sum(counted.values())
     missing = cells - present
@@ -378,12 +397,16 @@ def _learn_category(counted: dict[str, int], cells: int, name: str, alone: bool)
         if 2 * len(alike) > len(words[:1000]) and (differ or len(alike) > _CODES):
             raise _LeftOutError(reason.format(alike[0]))
     if differ:
-        if found := _frequent_words(words, alone):
+        if found := _frequent_words(words, max(room, MOST_WORDS)):
             return Column(name, "text", found, missing=missing)
         raise _LeftOutError(f"text that differs from row to row, such as {quoted(words[0])}")
+    if group := _identifies_group(name, len(words), present):
+        raise _LeftOutError(group)
     # By frequency, then by name, so that the order of the rows does not matter.
-    frequent = sorted((-rows, word) for word, rows in counted.items() if rows >= FEWEST_ROWS)
-    kept = sorted(word for _, word in frequent[:MOST_VALUES])
+    order = sorted(counted, key=lambda word: (-counted[word], word))
+    kept = [word for word in order[:MOST_VALUES] if counted[word] >= FEWEST_ROWS]
+    kept += [word for word in order[MOST_VALUES:room] if counted[word] >= _ENOUGH_ROWS]
+    kept.sort()
     other = (present - sum(counted[word] for word in kept)) / cells
     return Column(name, "category", tuple(kept), other=other, missing=missing)
 
@@ -400,13 +423,10 @@ def _words(text: str) -> set[str]:
     return set(_WORD.findall(text[:2000].casefold()))
 
 
-def _frequent_words(texts: Sequence[str], alone: bool) -> tuple[str, ...]:
+def _frequent_words(texts: Sequence[str], most: int) -> tuple[str, ...]:
     """The most frequent words, without those of more than half of the texts."""
     counts = Counter(word for text in texts for word in _words(text))
-    least, most = max(3, len(texts) / 200), MOST_WORDS
-    if alone:
-        least, most = 3, max(most, min(_MOST_WORDS_ALONE, _MOST_CELLS // len(texts)))
-    frequent = [(-rows, word) for word, rows in counts.items() if least <= rows <= len(texts) / 2]
+    frequent = [(-rows, word) for word, rows in counts.items() if 3 <= rows <= len(texts) / 2]
     return tuple(sorted(word for _, word in sorted(frequent)[:most]))
 
 
@@ -463,8 +483,10 @@ def text_codes(cells: pd.Series) -> tuple[NDArray[Any], list[str]]:
             codes, different = pd.factorize(cells)
     except TypeError:
         raise _LeftOutError("lists or objects") from None
-    if pd.api.types.is_float_dtype(different.dtype) and (different % 1 == 0).all():
-        different = different.astype("int64")
+    if pd.api.types.is_float_dtype(different.dtype):
+        numbers = np.asarray(different, np.float64)  # pyarrow's have no remainders
+        if (np.fmod(numbers, 1, where=np.isfinite(numbers), out=np.ones_like(numbers)) == 0).all():
+            different = pd.Index(numbers.astype(np.int64))
     if any(isinstance(cell, bytes) for cell in different[:10]):
         raise _LeftOutError("bytes")
     words = np.array([str(cell).strip() or None for cell in different] + [None], dtype=object)
@@ -538,10 +560,16 @@ def _identifies(name: str, values: NDArray[np.float64]) -> str:
         if (part % 1 != 0).any():
             return ""
         if len(np.unique(part)) < len(part):
-            group = f"identifies more than a row: --group {shlex.quote(name)} keeps these together"
-            identity = named and named[0].rstrip(".").casefold().endswith("id")
-            # A few values with many rows each, such as those of type_id, are codes.
-            codes = len(np.unique(values)) <= min(MOST_VALUES, len(values) / 20)
-            return group if identity and not codes else ""
+            return _identifies_group(name, len(np.unique(values)), len(values))
     dense = bool(len(values) >= 50 and np.ptp(values) < 2 * len(values))
     return _NUMBERED if dense or named else ""
+
+
+def _identifies_group(name: str, different: int, rows: int) -> str:
+    """Why a column of ids that rows share is no feature; else `""`."""
+    named = _ROW_NUMBER.search(name[-40:])
+    # A few values with many rows each, such as those of type_id, are codes.
+    codes = different <= min(MOST_VALUES, rows / 20)
+    if codes or not named or not named[0].rstrip(".").casefold().endswith("id"):
+        return ""
+    return f"identifies more than a row: --group {shlex.quote(name)} keeps these together"

@@ -14,7 +14,7 @@ from labelproof.data.images import sample_names, select_samples
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.table import as_text, find_column, read_table
 
-_CORRECTED = 1 / 3
+_CORRECTED = 1 / 2
 """Most labels that may have changed since the file was made, as a share of those that would differ
 if rows were in random order: where 6% are fraud that is 11%, and of ten equal classes 90%."""
 
@@ -29,7 +29,7 @@ def relabel(
     label. Samples are named relative to `data`, the path the dataset was read from.
 
     Rows are named by line, so the file is refused if the labels in its column `given` differ from
-    those of the data in more than a third as many samples as they would in random order.
+    those of the data in more than half as many samples as they would in random order.
 
     >>> from labelproof.data import load_digits
     >>> file = getfixture("tmp_path") / "reviewed.csv"

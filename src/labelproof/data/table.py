@@ -355,6 +355,7 @@ def read_labelled(
     place = table_place(table)
     votes: Any = None
     if not table.index.is_unique:
+        notice(f"{place}: its index repeats, so rows are named by their position")
         table = table.reset_index(drop=True)
     if annotators:
         votes = _read_votes(table, annotators, place)
@@ -524,7 +525,8 @@ def split_parts(splits: NDArray[np.object_], place: str) -> dict[str, Any]:
         return {"train": slice(len(splits))}  # a slice copies nothing
     found = sorted(set(splits), key=lambda split: (split != "train", split))
     if "train" not in found:
-        raise ValueError(f"{place}: expected rows of the split train, got only {few(found)}")
+        got = f"got only {few(found)}; rename the column split if it is a feature"
+        raise ValueError(f"{place}: expected rows of the split train, {got}")
     return {split: np.flatnonzero(splits == split) for split in found}
 
 
