@@ -183,11 +183,17 @@ class _Forest(_Member):
 
     @override
     def forward(self, rows: Tensor, standard: Tensor) -> Tensor:
-        node = self.roots.long().flatten().expand(rows.shape[0], -1)
+        examples, features = rows.shape
+        # Gathers from one dimension at 32-bit indices take a third of the time of others.
+        values = rows.float().flatten()
+        first = features * torch.arange(examples, dtype=torch.int32, device=rows.device)
+        first = first[:, None].expand(-1, self.roots.numel()).flatten()
+        node = self.roots.int().flatten().expand(examples, -1).flatten()
+        children = torch.stack([self.right, self.left], dim=1).flatten().int()
         for _ in range(self.depth):
-            at = rows.float().gather(1, self.feature[node].long())
-            node = torch.where(at <= self.threshold[node], self.left[node], self.right[node]).long()
-        found = self.value[node].double().unflatten(1, self.roots.shape)
+            at = values.index_select(0, first + self.feature.index_select(0, node))
+            node = children.index_select(0, 2 * node + (at <= self.threshold.index_select(0, node)))
+        found = self.value.index_select(0, node).double().view(examples, *self.roots.shape, -1)
         return found.mean(dim=2).movedim(1, 0)
 
 
