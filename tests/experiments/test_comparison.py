@@ -54,6 +54,21 @@ def test_other_data_of_the_same_name_are_other_runs() -> None:
     assert {each.settings["loss"] for each in blends} == {"ce", "blend"}
 
 
+def test_only_accuracies_on_the_same_held_out_labels_are_compared() -> None:
+    def made(accuracy: float, **changes: object) -> RunRecord:
+        found = record(accuracy, noise="none", **changes)
+        return replace(found, curve={"validation_accuracy": found.curve["test_accuracy"]})
+
+    runs = [made(90.0, validation=0.2), made(85.0, validation=0.2, loss="rce")]
+    runs += [made(95.0, validation=0.1), made(99.0, network="blend", epochs=1)]
+    differences = [each.difference for each in compare_runs(runs)]
+    assert differences == [None, (-5.0, None), None, None]
+    blend = compare_runs(runs[::3])[1]
+    assert {*blend.settings} == {"loss", "network"}  # a blend has no epochs of its own
+    on_test = [record(80.0), record(85.0, network="blend")]
+    assert compare_runs(on_test)[1].difference == (-5.0, None)
+
+
 def test_without_a_test_part_it_is_the_held_out_labels_and_without_those_nothing() -> None:
     unmeasured = replace(record(0.0, seed=5), curve={"train_loss": [1.0]})
     with pytest.warns(DataWarning, match="1 run left out, neither tested nor validated"):

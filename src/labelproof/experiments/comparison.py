@@ -22,6 +22,8 @@ _FIRST = ("data", "data version", "noise", "imbalance", "algorithm", "loss")
 _METRICS = {"test": "test_accuracy", "validation": "validation_accuracy"}
 _VERSION = "data version"
 """Distinguishes runs that differ only in the contents of their data: labels, rows or columns."""
+_OF_BLEND = ("data", _VERSION, "noise", "imbalance", "class_weight", "network", "loss")
+"""The settings that a blend has; others in its record are of networks."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,9 @@ class Compared:
             which may be wrong themselves.
         accuracies: By seed, in percent, after the last epoch.
         noise_rate: The mean share of wrong training labels; `None` if the truth is unknown.
-        difference: Mean and standard deviation of the difference to the best on the same data and
-            noise, over common seeds; `None` for the best itself, and without common seeds.
+        difference: Mean and standard deviation of the difference to the best on the same data,
+            noise and held-out labels, over common seeds; `None` for the best itself, and without
+            common seeds.
     """
 
     settings: Mapping[str, Any]
@@ -126,15 +129,23 @@ def compare_runs(records: Iterable[RunRecord]) -> list[Compared]:
     groups: dict[str, tuple[dict[str, Any], str, dict[int, RunRecord]]] = {}
     for record, version, measured_on in _measured(records):
         settings = {**record.configuration, _VERSION: version}
+        seed = int(settings.pop("seed"))
         if settings["network"] == BLEND:
             settings["loss"] = BLEND  # its classifiers have losses of their own
-        seed = int(settings.pop("seed"))
+            settings = {name: settings.get(name, "") for name in _OF_BLEND}
         # Accuracies on test labels and on held-out ones are never averaged.
         key = json.dumps([settings, measured_on], sort_keys=True)
         groups.setdefault(key, (settings, measured_on, {}))[2].setdefault(seed, record)
     every = [settings for settings, _, _ in groups.values()]
     names = dict.fromkeys([*_FIRST, *(name for settings in every for name in settings)])
-    values = {name: {str(settings.get(name, "")) for settings in every} for name in names}
+    values = {
+        name: {
+            str(settings.get(name, ""))
+            for settings in every
+            if name in settings or settings["loss"] != BLEND
+        }
+        for name in names
+    }
     compared = [
         Compared(
             {n: settings.get(n, "") for n in names if n == "loss" or len(values[n]) > 1},
@@ -180,9 +191,12 @@ def _measured(records: Iterable[RunRecord]) -> list[tuple[RunRecord, int, str]]:
 def _task(compared: Compared) -> tuple[str, ...]:
     """The settings that runs must share for their accuracies to be compared."""
     names = ["data", "noise", "imbalance"]
+    task = [compared.measured_on]
     if compared.measured_on == "validation":
-        names.append(_VERSION)  # other data have other held-out labels
-    return (compared.measured_on, *(str(compared.settings.get(name, "")) for name in names))
+        # Other data or another share have other held-out labels, and a blend holds out all of them.
+        names += [_VERSION, "validation"]
+        task.append(str(compared.settings["loss"] == BLEND))
+    return (*task, *(str(compared.settings.get(name, "")) for name in names))
 
 
 def _with_difference(each: Compared, best: Compared) -> Compared:
