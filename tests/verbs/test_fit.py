@@ -129,6 +129,14 @@ def test_predictions_of_any_model_are_audited(mislabelled: pd.DataFrame, tmp_pat
     told = np.eye(2)[np.arange(200) % 2] * 0.9 + 0.05
     found = labelproof.audit(labels=given, probabilities=told)
     np.testing.assert_array_equal(found.suspects.index, audit_labels(told, given).suspects)
+    for values in (given, given == 1, np.array(["no", "yes"], dtype=object)[given]):
+        table = pd.DataFrame({"width": range(200), "kind": values})
+        suspects = labelproof.audit(table, "kind", probabilities=told).suspects
+        labels = table["kind"].copy()
+        assert (labels[suspects.index] == suspects["given"]).all()
+        labels[suspects.index] = suspects["suggested"]
+        assert labels.dtype == table["kind"].dtype
+        assert pd.factorize(labels, sort=True)[0].tolist() == [0, 1] * 100
     kept = labelproof.audit(mislabelled, "kind", probabilities=told, output=tmp_path / "audit")
     assert kept.suspects.index.equals(found.suspects.index)
     assert (tmp_path / "audit" / "report.html").exists()

@@ -23,7 +23,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from labelproof.audit.findings import LIKELIEST, Estimate, Findings
-from labelproof.data.dataset import Dataset
+from labelproof.data.dataset import Dataset, restore_values
 from labelproof.data.table import row_names
 from labelproof.models.blend import BLEND
 from labelproof.npz import read_npz
@@ -136,7 +136,7 @@ class Audit:
         """The flagged labels, the most suspicious first.
 
         Their index is that of the DataFrame that was audited; else the position in the training
-        split.
+        split. Classes that are whole numbers, or true and false, are no text there.
         """
         places, names = self.findings.suspects, np.array(self.class_names, dtype=object)
         samples = [self.samples[place] for place in places.tolist()]
@@ -162,6 +162,7 @@ class Audit:
             suspects["outlier"] = self.outlier[places]
         if self.votes is not None:
             suspects["votes"] = [self.count_votes(place) for place in places.tolist()]
+        suspects = restore_values(suspects, ["given", "suggested"], self.class_names)
         return suspects.astype({"score": float})
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -267,3 +268,19 @@ def report_similar(place: str, names: Iterable[str]) -> None:
             written = " and ".join(repr(name) for name in same)
             differ = f"the classes {written} differ only in case or spaces"
             notice(f"{place}: {differ}; if they are one class, write them alike")
+
+
+def restore_values(
+    table: pd.DataFrame, columns: Sequence[str], class_names: Sequence[str]
+) -> pd.DataFrame:
+    """Columns of class names as pandas reads them from a file: whole numbers, true and false.
+
+    So that they can be compared with labels, and take their place.
+
+    >>> restore_values(pd.DataFrame({"label": ["3", "1"]}), ["label"], ["1", "3"])["label"].sum()
+    np.int64(4)
+    """
+    if {*class_names} <= {"False", "True"}:
+        return table.assign(**{column: table[column] == "True" for column in columns})
+    whole = all(re.fullmatch("0|-?[1-9][0-9]{0,15}", name) for name in class_names)
+    return table.astype(dict.fromkeys(columns, np.int64)) if whole else table

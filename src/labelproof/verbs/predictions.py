@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelproof.data.arrays import FEATURES, IMAGES, array_table, as_images, read_arrays
-from labelproof.data.dataset import Dataset
+from labelproof.data.dataset import Dataset, restore_values
 from labelproof.data.image_folder import find_images
 from labelproof.data.image_table import image_paths
 from labelproof.data.images import OnError, UnreadableImageError, decode_image, look_at_each
@@ -68,12 +67,7 @@ def predict_data(
     several = isinstance(data, list) and data and all(map(is_path, data))
     sources: Any = data if several else [data]
     table = pd.concat(list(predict_samples(run, sources, on_error=on_error))).loc[:, "label":]
-    # As pandas reads them from a table, so that they can be compared with labels there.
-    names = run.description.class_names
-    if {*names} <= {"False", "True"}:
-        return table.assign(label=table["label"] == "True")
-    whole = all(re.fullmatch("0|-?[1-9][0-9]{0,15}", name) for name in names)
-    return table.astype({"label": np.int64}) if whole else table
+    return restore_values(table, ["label"], run.description.class_names)
 
 
 def read_samples(
