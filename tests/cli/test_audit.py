@@ -66,6 +66,16 @@ def test_a_rehearsal_finds_most_of_the_labels_that_were_made_wrong(digits: Print
         assert said in result.stdout
 
 
+def test_noise_on_own_labels_is_a_rehearsal_too(tmp_path: Path) -> None:
+    table = write_things(tmp_path / "t.csv", 200)
+    command = ("audit", table, "--noise", "symmetric:0.2", "--output", tmp_path / "audit")
+    result = succeed(*command)
+    wrong = Audit.read(tmp_path / "audit").findings.given != np.arange(200) % 3
+    assert 20 < wrong.sum() < 60
+    assert f"Rehearsal: {wrong.sum()} labels were made wrong" in result.stdout
+    assert "wrong before count as right" in result.stdout
+
+
 def test_the_second_time_it_says_the_same_and_trains_nothing(digits: Printed) -> None:
     folder, first = digits
     written = (folder / AUDIT).read_bytes()

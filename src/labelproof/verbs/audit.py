@@ -279,9 +279,8 @@ class AuditPlan:
                 self.reporter.say(describe_audit(found, self.folder))
             elif caution := remark("caution", found):
                 notice(caution)  # nothing else says it
-        rehearsed = self.find is None and self.configuration.noise != "none"
-        if rehearsed and (truth := self.request.dataset.truth) is not None:
-            self.reporter.say(describe_rehearsal(found, truth))
+        if self.find is None and self.configuration.noise != "none":
+            self.reporter.say(describe_rehearsal(found, self.request.dataset))
         return found
 
     def _resume(self) -> Attempts:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labelproof.audit.folder import INSIDE, PAGE, SUSPECTS, Audit
 from labelproof.data.dataset import Dataset
@@ -171,10 +170,13 @@ def describe_audit(audit: Audit, folder: Path) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def describe_rehearsal(audit: Audit, true: NDArray[np.int64]) -> str:
+def describe_rehearsal(audit: Audit, dataset: Dataset) -> str:
     """How accurate an audit is on labels that were made wrong."""
-    findings = audit.findings
-    actual = true[audit.index]
+    findings, truth, caution = audit.findings, dataset.truth, ""
+    if truth is None:
+        truth = dataset.train.labels
+        caution = " Labels that were wrong before count as right."
+    actual = truth[audit.index]
     wrong = findings.given != actual
     suspects = findings.suspects
     right = int(np.count_nonzero(wrong[suspects]))
@@ -183,7 +185,7 @@ def describe_rehearsal(audit: Audit, true: NDArray[np.int64]) -> str:
         f"Rehearsal: {np.count_nonzero(wrong):,} labels were made wrong ({wrong.mean():.1%}). Of "
         f"{len(suspects):,} suspects {right:,} are ({right / max(len(suspects), 1):.1%}), and "
         f"{mended:,} suggestions are right; {right / max(np.count_nonzero(wrong), 1):.1%} of the "
-        "wrong labels were found."
+        f"wrong labels were found.{caution}"
     )
 
 
