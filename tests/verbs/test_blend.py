@@ -83,7 +83,10 @@ def test_labels_are_judged_by_classifiers_that_have_not_seen_them(made: Path) ->
     by_id: Any = {"id": "height"}
     audits = [labelproof.load_run(made / "run").audit(), labelproof.audit(made / "run", **by_id)]
     audits.append(labelproof.audit(plants(), "kind", **by_id))
-    for audit in audits[1:]:
+    with pytest.warns(DataWarning, match="constant"):
+        run = labelproof.fit(plants().assign(same=1), "kind", audit=False)
+    audits = [run.audit(), *audits]  # does not warn again
+    for audit in audits[2:]:
         heights = plants()["height"].iloc[audit.findings.suspects]
         np.testing.assert_allclose(audit.suspects["id"].astype(float), heights)
     with pytest.raises(ValueError, match=r"--id: .* did you mean 'height'"):

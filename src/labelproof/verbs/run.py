@@ -22,7 +22,7 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.labels_file import relabel
 from labelproof.data.load import LabelledData, load_dataset
-from labelproof.data.notices import count, notice, readable
+from labelproof.data.notices import DataWarning, count, notice, readable
 from labelproof.data.table import is_table
 from labelproof.ranges import choose
 from labelproof.report.audit_words import remark
@@ -196,7 +196,11 @@ class Run(TrainedNetwork):
         trained_on = TrainingData(self, data_root, self.given)
         options = {"human_labels": human_labels, "on_error": "skip", "progress": progress}
         request = trained_on.request(**options)
-        if self.given is None and trained_on.is_same(request.dataset) is False:
+        with warnings.catch_warnings():
+            if self.given is not None:  # `fit` read the same data, and warned of them
+                warnings.simplefilter("ignore", DataWarning)
+            dataset = request.dataset
+        if self.given is None and trained_on.is_same(dataset) is False:
             raise ValueError(
                 f"{readable(request.called)}: not what {self.folder} was trained on, or changed "
                 f"since; to audit it as it is now: 'labelproof audit {shlex.quote(request.called)}'"
