@@ -3,6 +3,7 @@ import tracemalloc
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from audit.noisy_logits import make, pair, softmax, symmetric, temperature_of
 from sklearn.datasets import load_digits
@@ -10,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import cross_val_predict
 
+import labelproof
 from labelproof.audit import audit_labels, audit_logits, labels, read_probabilities
 from labelproof.audit.findings import Findings
 from labelproof.data.notices import DataWarning
@@ -149,6 +151,10 @@ def test_predictions_in_another_order_are_told() -> None:
         found = audit_labels(table[:, [1, 2, 0]], made.given)
     assert [warning.filename for warning in told] == [__file__]
     assert f"only {found.agreement.value:.0%} of" in str(told[0].message)
+    frame = pd.DataFrame({"size": range(300), "kind": made.given})
+    shuffled = pd.DataFrame(table, columns=["0", "1", "2"]).sample(frac=1, random_state=0)
+    with pytest.raises(ValueError, match="labels: expected the index of the probabilities"):
+        labelproof.audit(frame, "kind", probabilities=shuffled)
     # Confident predictions of other samples look like labels that are nearly all wrong.
     made = make(1000, symmetric(4, 0.1), deviation=1)
     table = np.roll(softmax(made.logits, 0.2), 1, axis=0)

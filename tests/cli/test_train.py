@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from trained import succeed, train_digits
+from trained import refusal, succeed, train_digits
 
 from labelproof.data import load_digits
 from labelproof.training.execution import StopRequest
@@ -47,6 +47,10 @@ def test_fresh_starts_anew_and_leaves_what_is_not_the_runs(
     folder = tmp_path / "run"
     shutil.copytree(finished[0], folder)
     (folder / "notes.txt").write_text("mine")
+    before = sorted(folder.iterdir())
+    mistaken = ("train", "--data", "digits", "--network", "no.module:net", "--output", str(folder))
+    refusal(*mistaken, "--fresh")
+    assert sorted(folder.iterdir()) == before
     result = train_digits(folder, "--fresh", epochs=1)
     assert result.exit_code == 0, result.output
     assert "epoch 1 of 1" in result.stdout

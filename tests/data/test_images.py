@@ -10,7 +10,8 @@ from made_images import make_image, pixels, write_images
 from notices import told
 from PIL import Image
 
-from labelproof.data.image_folder import load_folder
+from labelproof.audit.samples import features_of
+from labelproof.data.image_folder import find_images, load_folder
 from labelproof.data.images import (
     ImageFiles,
     StoredImage,
@@ -187,6 +188,19 @@ def test_a_few_images_that_change_how_all_are_used_are_named(tmp_path: Path) -> 
 
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+def test_nearly_black_images_are_told_and_audited(tmp_path: Path) -> None:
+    for number in range(60):
+        folder = tmp_path / "dark" / "ab"[number % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        levels = np.random.default_rng(number).integers(0, 256, (8, 8)).astype(np.uint16)
+        Image.fromarray(levels).save(folder / f"{number}.png")  # of 65,536 levels
+    with pytest.warns(DataWarning, match="the images are nearly black"):
+        dataset = load_folder(tmp_path / "dark", on_error="skip")
+    assert features_of(dataset.train, np.arange(60)) is None
+    write_images(tmp_path, [".hidden/a/0.png"])
+    assert len(find_images(tmp_path)) == 60
+
+
 def test_a_decompression_bomb_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     file, before = encoded(make_image(10), "PNG"), Image.MAX_IMAGE_PIXELS
     for factor in (1.5, 4):

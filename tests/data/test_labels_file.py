@@ -162,6 +162,9 @@ def test_a_table_whose_rows_have_moved_is_refused(tmp_path: Path) -> None:
     table.write_text("".join(["size,kind\n", *rows]))
     found = relabel(load_dataset(table, label="kind"), table, file)
     assert found.train.labels.tolist() == [1, 2, 0] * 10
+    table.write_text("".join(["size,kind\n", *rows[:-1]]))
+    with pytest.warns(DataWarning, match="1 sample not in .*line 31"):  # removed since
+        assert len(relabel(load_dataset(table, label="kind"), table, file).train) == 29
     table.write_text("".join(["size,kind\n", *rows[1:], rows[0]]))
     with pytest.raises(ValueError, match="30 of 30 samples had another label"):
         relabel(load_dataset(table, label="kind"), table, file)

@@ -175,8 +175,16 @@ def test_an_audit_of_a_frame_is_joined_and_shown_by_its_rows(
     # Rows with equal labels in the index are told apart by their position.
     twice = table.assign(kind=mislabelled["kind"]).set_index(np.zeros(160, int))
     told = np.eye(2)[np.arange(160) % 2] * 0.9 + 0.05
-    again = labelproof.audit(twice, "kind", probabilities=told)
+    with pytest.warns(DataWarning, match="index repeats"):
+        again = labelproof.audit(twice, "kind", probabilities=told)
     assert set(again.suspects.index) == set(range(0, 160, 10))
+
+
+def test_a_fit_measures_on_held_out_labels_and_reads_weights_that_are_there() -> None:
+    with pytest.raises(ValueError, match="validation: expected a share"):
+        labelproof.fit("digits", validation=0)
+    with pytest.raises(FileNotFoundError, match="no such file of weights"):
+        labelproof.fit("digits", network="cnn4", weights="typo.safetensors")
 
 
 def test_a_search_says_what_it_chose_and_is_of_its_data(tmp_path: Path) -> None:

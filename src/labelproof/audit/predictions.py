@@ -336,8 +336,13 @@ def _named_or_array(table: Any) -> Any:
 
 
 def _refuse_other_index(table: Any, labels: Any, what: str) -> None:
-    both = isinstance(table, pd.DataFrame) and isinstance(labels, pd.Series)
-    if both and not table.index.equals(labels.index):
+    index = getattr(labels, "index", None) if isinstance(labels, pd.Series) else None
+    if isinstance(labels, Dataset) and labels.frame is not None and isinstance(table, pd.DataFrame):
+        # Rows may be left out, and are then matched by their names.
+        frame = labels.frame.index
+        index = frame if len(frame) == len(table) and table.index.isin(frame).all() else None
+    both = isinstance(table, pd.DataFrame) and index is not None
+    if both and not table.index.equals(index):
         raise ValueError(
             f"labels: expected the index of the {what}, got another; align them with "
             f"labels.loc[{what}.index], or give labels.to_numpy() if they are in the same order"

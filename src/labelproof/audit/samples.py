@@ -232,6 +232,8 @@ def features_of(split: Split, index: NDArray[np.int64]) -> Features | None:
     small, statistics = (np.concatenate(part) for part in zip(*summaries, strict=True))
     # Statistics are correlated: whitening gives every direction the same weight.
     axes, lengths, _ = np.linalg.svd(_standardized(statistics), full_matrices=False)
+    if not lengths[0] > 0:
+        return None  # all images are the same
     kinds = axes[:, lengths > 0.05 * lengths[0]] * len(index) ** 0.5
     return Features(small, near=0.25, kinds=kinds)
 

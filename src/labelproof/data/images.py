@@ -42,6 +42,8 @@ _GREY_MODES = frozenset({"1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L", "I
 # Not MPO, which cameras write: its other pictures are previews of the first.
 _PAGED_FORMATS = frozenset({"GIF", "PNG", "TIFF", "WEBP"})
 _STATISTICS_SIDE = 256
+_DARK = 0.1
+"""Mean and two standard deviations below which images are nearly black: a tenth of the range."""
 _UNSEEN: Statistics = ((0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
 """Default statistics, for images that are not opened."""
 
@@ -448,6 +450,11 @@ def dataset_from_files(
         cast(ImageFiles, part.images).mode = "L" if grey else "RGB"
     train = cast(ImageFiles, contents["train"].images)
     mean, std = statistics or (sample_statistics(train) if opened else _UNSEEN)
+    if max(mean) + 2 * max(std) < _DARK:
+        notice(
+            f"{name}: the images are nearly black; of 16-bit images only the upper 8 bits are "
+            "read: scale all of them to 8 bits by one common range first"
+        )
     return Dataset(name, contents, tuple(names), mean, std, clean=False)
 
 

@@ -14,6 +14,8 @@ from labelproof.data.images import sample_names, select_samples
 from labelproof.data.notices import count, few, notice, readable
 from labelproof.data.table import as_text, find_column, read_table
 
+_GONE = 0.1
+"""Largest share of samples that may have been removed since the file was made."""
 _CORRECTED = 1 / 2
 """Most labels that may have changed since the file was made, as a share of those that would differ
 if rows were in random order: where 6% are fraud that is 11%, and of ten equal classes 90%."""
@@ -60,10 +62,13 @@ def relabel(
     )
     names = [readable(name).strip() for name in sample_names(dataset.train, data)]
     index = pd.Index(names).get_indexer(pd.Index(rows["sample"]))
-    if (index < 0).any():
-        missing = list(dict.fromkeys(rows.loc[index < 0, "sample"]))
+    if (gone := index < 0).any():
+        missing = list(dict.fromkeys(rows.loc[gone, "sample"]))
         what = f"{count(len(missing), 'sample')} not in {readable(str(data))}: {few(missing)}"
-        raise ValueError(f"{place}: {what}; is it of other data, or have files moved?")
+        if gone.mean() > _GONE:
+            raise ValueError(f"{place}: {what}; is it of other data, or have files moved?")
+        notice(f"{place}: {what}")
+        rows, index = rows[~gone].reset_index(drop=True), index[~gone]
     ambiguous = rows.groupby("sample")["label"].transform("nunique") > 1
     if ambiguous.any():
         samples = few(rows["sample"][ambiguous].unique().tolist())

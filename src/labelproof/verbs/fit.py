@@ -71,6 +71,13 @@ class FitPlan:
         self.configuration = blend or self._recipe({})
         if blend is None:
             check_feasible(self.dataset, self.configuration)
+            if not self.configuration.validation:
+                use = "'labelproof train' learns from all labels"
+                raise ValueError(
+                    f"validation: expected a share of labels to measure on, got 0; {use}"
+                )
+        if weights is not None and not Path(weights).is_file():
+            raise FileNotFoundError(f"{weights}: there is no such file of weights")
         self.minutes, time = time_limit(request, minutes, _MINUTES, frozen=self.frozen), ""
         if self.minutes is not None:
             time = self._fit_into(self.minutes)
