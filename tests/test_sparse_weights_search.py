@@ -59,9 +59,7 @@ def test_a_search_resumes_and_trains_nothing_twice(tmp_path: Path) -> None:
         assert not [name for name in line if "test" in name or "clean" in name]
 
 
-def test_labels_that_never_were_right_and_no_test_set_give_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_truth_it_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_truth = run(tmp_path)
     (tmp_path / "log.jsonl").unlink()
     digits = small_digits()

@@ -136,9 +136,7 @@ def test_where_a_network_collapses_all_parts_start_over_weaker(collapsed: Valida
     assert len(np.unique(predicted)) > 3
 
 
-def test_killed_after_the_note_of_a_weaker_loss_it_goes_on_with_it(
-    collapsed: Validated, tmp_path: Path
-) -> None:
+def test_killed_after_noting_a_weaker_loss_it_uses_it(collapsed: Validated, tmp_path: Path) -> None:
     attempts = Attempts({}, TOO_STRONG)
 
     def die() -> None:

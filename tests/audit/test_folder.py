@@ -137,9 +137,7 @@ def test_damage_and_a_later_version_are_said_with_the_file(tmp_path: Path) -> No
         Audit.read(tmp_path)
 
 
-def test_an_audit_that_is_written_over_another_is_never_half_of_each(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_audit_is_never_half_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     odd_audit().write(tmp_path)
 
     def fail(*_: object) -> None:

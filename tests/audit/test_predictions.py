@@ -148,9 +148,7 @@ def test_rows_are_matched_by_a_column_that_holds_the_names_of_the_samples(tmp_pa
     np.testing.assert_allclose(found.probabilities, TABLE)
 
 
-def test_paths_of_images_may_start_with_that_of_the_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_image_paths_may_begin_at_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"{word}/{n % 150}.png" for n, word in enumerate(sorted(WORDS))]
     write_images(tmp_path / "photos", names, size=(8, 8))
     monkeypatch.chdir(tmp_path)

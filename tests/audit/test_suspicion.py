@@ -65,9 +65,7 @@ def test_it_is_bayes_rule(
 
 @settings(max_examples=20)
 @examples(st.integers(2, 6), st.floats(0, 1 / 3), st.integers(0, 1 << 30))
-def test_where_doubts_are_shared_the_networks_word_counts_as_much_more(
-    classes: int, shared: float, seed: int
-) -> None:
+def test_shared_doubts_make_its_word_count_more(classes: int, shared: float, seed: int) -> None:
     generator = np.random.default_rng(seed)
     logits = generator.normal(0, 2, (30, classes)).astype(np.float32)
     labels = generator.integers(classes, size=30)

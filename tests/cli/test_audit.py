@@ -135,9 +135,7 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
             assert f"pid {os.getpid()}" in refusal(*command, "--output", tmp_path / "audit")
 
 
-def test_an_audit_that_was_trained_and_one_that_was_not_do_not_replace_each_other(
-    digits: Printed, tmp_path: Path
-) -> None:
+def test_trained_and_other_audits_never_replace_each_other(digits: Printed, tmp_path: Path) -> None:
     np.save(tmp_path / "p.npy", np.eye(10, dtype=np.float32)[load_digits().train.labels])
     given = ("audit", "digits", "--probabilities", tmp_path / "p.npy", "--output")
     shutil.copytree(digits[0], tmp_path / "trained")
@@ -251,9 +249,7 @@ def test_stopped_in_the_middle_it_goes_on_to_the_same_result(
     assert mine["noise_rate"] == whole["noise_rate"]
 
 
-def test_killed_before_its_page_it_keeps_what_was_trained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_before_its_page_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -283,9 +279,7 @@ def test_a_column_that_names_the_rows_is_suggested_as_id(tmp_path: Path) -> None
     assert "suspects.csv\n" in succeed(*command, "--id", "ticket_id").stdout
 
 
-def test_the_data_are_found_from_any_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_things(tmp_path / "work" / "t.csv")
     (tmp_path / "work" / "labels.csv").write_text("sample,label\nline 2,\n")
     monkeypatch.chdir(tmp_path / "work")
@@ -300,9 +294,7 @@ def below(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
-def test_a_dry_run_says_what_would_be_done_and_writes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dry_run_only_tells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     command = ("audit", write_things(tmp_path / "things.csv"), *QUICK)
     before = below(tmp_path)

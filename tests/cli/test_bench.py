@@ -148,9 +148,7 @@ def test_a_run_never_goes_on_with_other_data(
     assert records(tmp_path) == {}
 
 
-def test_a_record_says_what_it_was_trained_on_and_stands_for_that_alone(
-    data: Path, more_data: Path, tmp_path: Path
-) -> None:
+def test_a_record_stands_for_its_data_alone(data: Path, more_data: Path, tmp_path: Path) -> None:
     mae = ("--methods", "mae")
     done = bench(data, tmp_path, *mae)
     assert done.stderr.count("mnist has 20 training and 12 test images here, where 60,000") == 1

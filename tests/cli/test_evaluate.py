@@ -40,9 +40,7 @@ def test_the_accuracy_is_the_trainings_own(digits_run: Path) -> None:
     assert "validated on 1,347 of these" in printed(digits_run, "--split", "train")
 
 
-def test_other_images_are_measured_by_the_names_of_their_classes(
-    digits_run: Path, tmp_path: Path
-) -> None:
+def test_other_images_are_measured_by_their_class_names(digits_run: Path, tmp_path: Path) -> None:
     test, path = load_digits().test, tmp_path / "own.npz"
     found = []
     for names in ([*"0123456789"], [*"1023456789"]):
@@ -101,9 +99,7 @@ def test_new_rows_may_have_fewer_classes(rows_run: Path, tmp_path: Path) -> None
         assert said in refusal("evaluate", rows_run, "--data", path)
 
 
-def test_rows_that_were_learned_from_are_known_by_their_numbers(
-    rows_run: Path, tmp_path: Path
-) -> None:
+def test_rows_it_learned_from_are_known_by_their_numbers(rows_run: Path, tmp_path: Path) -> None:
     path = tmp_path / "new.npz"
     np.savez(path, x=ROWS[10:40], y=KINDS[10:40])
     assert measured(rows_run, "--data", path)["learned_from_n"] == 30
@@ -149,9 +145,7 @@ def test_images_are_evaluated_as_they_are_predicted(digits_run: Path, tmp_path: 
 
 
 @pytest.mark.parametrize("command", [("fit", "--no-audit"), ("train", "--data")])
-def test_labels_are_those_of_the_column_it_learned_from(
-    command: tuple[str, str], tmp_path: Path
-) -> None:
+def test_labels_are_of_the_column_it_learned_from(command: tuple[str, str], tmp_path: Path) -> None:
     run, old, new = tmp_path / "run", write_things(tmp_path / "t.csv", 40, label="sort"), "new.csv"
     succeed(*command, old, *SMALL, "--label", "Sort", "--output", run)
     expected = measured(run, "--data", old)["classes"]

@@ -242,9 +242,7 @@ def test_numbers_are_read_and_columns_dropped_as_in_training(tmp_path: Path) -> 
     assert "--drop plan" in succeed(*command, "--drop", "plan", "--dry-run").stdout
 
 
-def test_columns_that_are_dropped_are_not_learned_from(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dropped_columns_are_not_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     generator = np.random.default_rng(0)
     rows = [f"{generator.normal():.3f},{label},{label}" for label in generator.integers(2, size=90)]

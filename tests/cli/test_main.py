@@ -207,9 +207,7 @@ def small_demo(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small_demo")
-def test_the_demo_trains_prints_writes_and_does_nothing_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_demo_does_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[Path] = []
 
     def page(path: Path, _: object) -> Path:
@@ -239,9 +237,7 @@ def test_the_demo_trains_prints_writes_and_does_nothing_twice(
 
 
 @pytest.mark.usefixtures("small_demo")
-def test_ctrl_c_keeps_what_is_finished_and_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def press(*_: object) -> None:
         # It reaches every process of a terminal.
         for process in multiprocessing.active_children():

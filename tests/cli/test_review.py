@@ -28,9 +28,7 @@ def decide(audit: Audit, folder: Path, *choices: str) -> None:
             review.decide(place, choice)
 
 
-def test_decisions_are_exported_and_replace_nothing_but_an_export(
-    audit: Audit, tmp_path: Path
-) -> None:
+def test_decisions_are_exported_and_replace_only_an_export(audit: Audit, tmp_path: Path) -> None:
     file = tmp_path / "out" / "reviewed.csv"
     assert "no decisions" in refusal("review", tmp_path / "audit", "--export", file)
     decide(audit, tmp_path / "audit", "accept", "unsure", "keep")

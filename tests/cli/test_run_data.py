@@ -96,9 +96,7 @@ def test_a_run_on_reviewed_labels_is_measured_by_them() -> None:
     assert measured(*split, "--labels", "elsewhere.csv")[0] == found
 
 
-def test_the_same_data_in_another_place_go_on_to_the_same_bytes(
-    desk: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_data_in_another_place_go_on(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert train("--output", "whole").exit_code == 0
     interrupt(monkeypatch)
     other = desk / "elsewhere"
@@ -237,9 +235,7 @@ def test_data_that_are_gone_are_looked_for_and_the_places_named(here: Path) -> N
     assert "trained on" not in said
 
 
-def test_the_same_data_by_another_path_are_gone_on_with(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_data_by_another_path_go_on(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(here.parent / "work")
     whole = here.parent / "work" / "data" / "cust.csv"
     again = succeed("fit", whole, *QUICK, "--output", "cust-fit")

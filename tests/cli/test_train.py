@@ -41,9 +41,7 @@ def test_a_run_shows_every_epoch_and_sums_up(finished: Printed) -> None:
     assert f"Next: labelproof evaluate {folder}" in printed
 
 
-def test_fresh_starts_anew_and_leaves_what_is_not_the_runs(
-    finished: Printed, tmp_path: Path
-) -> None:
+def test_fresh_starts_anew_and_leaves_other_files(finished: Printed, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(finished[0], folder)
     (folder / "notes.txt").write_text("mine")

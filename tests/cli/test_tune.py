@@ -63,9 +63,7 @@ def test_progress_counts_the_runs_of_this_search_and_of_an_earlier_one(tmp_path:
     assert tune(tmp_path, trials=2).exit_code == 0
 
 
-def test_the_next_command_names_the_file_of_an_own_loss(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_command_loads_own_losses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(CODE)
     monkeypatch.setenv("LABELPROOF_LOSSES", "")

@@ -143,9 +143,7 @@ def test_a_split_that_is_an_address_is_not_fetched(tmp_path: Path) -> None:
             load_huggingface(tree)
 
 
-def test_without_datasets_it_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(ImportError, match=r"pip install 'labelproof\[huggingface\]'"):
         load_huggingface(tmp_path)

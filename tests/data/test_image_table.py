@@ -56,9 +56,7 @@ def test_what_other_programs_write_is_read(folder: Path) -> None:
     assert load_dataset(folder / "labels.parquet").train.labels.tolist() == [0, 1, 0, 1]
 
 
-def test_a_column_that_lists_images_makes_a_table_of_images(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_listed_images_make_an_image_table(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "photo,size,kind\n1.png,3,a\n2.png,4,b\nsub/3.png,5,a\n4.jpg,7,b\n"
     file = write(folder, text)
     assert not load_dataset(file, label="kind").tabular

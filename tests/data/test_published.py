@@ -38,9 +38,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_the_root_is_given_or_in_the_environment_or_the_users_cache(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_where_the_root_of_the_data_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     assert data_root().parent == Path(platformdirs.user_cache_dir())
@@ -207,9 +205,7 @@ def test_cifar_is_found_in_either_version(tmp_path: Path) -> None:
             assert dataset.train.array.shape == (10, 3, 32, 32)
 
 
-def test_a_path_is_read_by_the_reader_of_its_kind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_is_read_as_its_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"{label}/{number}.png" for label in ("cat", "dog") for number in range(3)]
     # A name comes first, so that a folder of that name is given with its path.
     write_images(tmp_path / "mnist", names)
@@ -235,9 +231,7 @@ def test_a_path_is_read_by_the_reader_of_its_kind(
         load_dataset(tmp_path / "data.doc")
 
 
-def test_a_dataset_is_verified_by_its_contents(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verifying_looks_at_the_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = tiny_idx("https://example.org")
     monkeypatch.setitem(DATASETS, "tiny", entry)
     for number, files in enumerate(ALL_SPELLINGS):

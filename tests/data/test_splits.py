@@ -30,9 +30,7 @@ def labels_of(found: list[int], seed: int) -> NDArray[np.int64]:
 
 @settings(derandomize=True, max_examples=40)
 @given(sizes, st.floats(0.01, 0.99), seeds)
-def test_each_class_gives_its_share_and_keeps_one(
-    found: list[int], share: float, seed: int
-) -> None:
+def test_classes_give_their_share_and_keep_one(found: list[int], share: float, seed: int) -> None:
     labels = labels_of(found, seed)
     train, validation = splits.hold_out(labels, share, seed=seed)
     assert sorted([*train, *validation]) == list(range(len(labels)))
@@ -48,9 +46,7 @@ def test_each_class_gives_its_share_and_keeps_one(
 
 @settings(derandomize=True, max_examples=40)
 @given(sizes, st.integers(2, 7), seeds)
-def test_folds_hold_every_sample_out_once_and_are_alike(
-    found: list[int], count: int, seed: int
-) -> None:
+def test_folds_hold_all_out_once_and_are_alike(found: list[int], count: int, seed: int) -> None:
     labels = labels_of(found, seed)
     count = min(count, len(labels))
     cut = splits.folds(labels, count, seed=seed)
@@ -155,9 +151,7 @@ def grouped(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 
 @CUT
 @given(grouped(), st.integers(2, 4), st.integers(0, 5))
-def test_every_fold_has_whole_groups(
-    made: tuple[np.ndarray, np.ndarray], count: int, seed: int
-) -> None:
+def test_folds_are_whole_groups(made: tuple[np.ndarray, np.ndarray], count: int, seed: int) -> None:
     labels, groups = made
     if len(np.unique(groups)) < count:
         with pytest.raises(ValueError, match=f"groups: expected at least {count}"):

@@ -217,9 +217,7 @@ def test_stopped_runs_are_saved_and_go_on_elsewhere(
 
 @needs_ray
 @pytest.mark.slow
-def test_what_a_worker_raises_is_raised_here_and_the_others_are_saved(
-    ray: Any, tmp_path: Path
-) -> None:
+def test_what_a_worker_raises_is_raised_here_and_others_are_saved(ray: Any, tmp_path: Path) -> None:
     jobs = in_folder(tmp_path, small(epochs=LONG), small(seed=2))
     assert jobs[0].folder is not None
     assert jobs[1].folder is not None

@@ -67,9 +67,7 @@ def make(num_classes):
 """
 
 
-def test_a_network_may_go_on_after_its_last_layer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_may_follow_the_last_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "normalised.py").write_text(NORMALISED)
     monkeypatch.syspath_prepend(tmp_path)
     network = make_network("normalised:make", num_classes=10, input_shape=(1, 8, 8))

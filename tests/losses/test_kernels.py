@@ -142,9 +142,7 @@ def test_a_recorded_graph_follows_the_epoch() -> None:
 @pytest.mark.parametrize("clamp", ["", ",clamp=0.001"])
 @pytest.mark.parametrize("normalize", ["true", "false"])
 @pytest.mark.parametrize("shape", [(6, 8), (6, 20_011)])
-def test_masked_classes_are_those_of_float64(
-    shape: tuple[int, int], normalize: str, clamp: str
-) -> None:
+def test_masked_classes_follow_float64(shape: tuple[int, int], normalize: str, clamp: str) -> None:
     logits, target = batch(shape, torch.float32)
     # A class, nearly all of them, and more than a block of the largest size from the start.
     logits[0, 1], logits[1, :-1], logits[2, : shape[1] // 2] = (float("-inf"),) * 3

@@ -35,9 +35,7 @@ def saved(page: Page) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_a_class_pair_chosen_in_the_matrix_is_shown_sorted_and_saved(
-    browser: Browser, photos: Written
-) -> None:
+def test_a_pair_chosen_in_the_matrix_is_shown_and_saved(browser: Browser, photos: Written) -> None:
     audit, path = photos
     suspects = suspects_of(audit)
     given, suggested, _ = suspects[0]
@@ -158,9 +156,7 @@ def test_a_screen_reader_finds_its_way(browser: Browser, photos: Written) -> Non
         assert len(ids) == len(set(ids))
 
 
-def test_a_hundred_classes_are_clustered_and_named_by_pointer_and_finger(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_a_hundred_classes_are_clustered_and_pointed_at(browser: Browser, tmp_path: Path) -> None:
     names = tuple(f"class {number}" for number in range(100))
     base, true = make_findings(4_000, 100, wrong=0)
     # Each class is taken for the one 50 further on, and for no other.
@@ -200,9 +196,7 @@ def test_a_hundred_classes_are_clustered_and_named_by_pointer_and_finger(
             assert {card[:2] for card in cards(page)} == {("class 57", "class 7")}
 
 
-def test_the_strip_comes_first_and_each_suspect_has_its_likeliest_classes(
-    browser: Browser, photos: Written
-) -> None:
+def test_the_strip_comes_first_with_likeliest_classes(browser: Browser, photos: Written) -> None:
     audit, path = photos
     names = [name for _, _, name in suspects_of(audit)]
     first = int(audit.findings.suspects[0])
@@ -222,9 +216,7 @@ def test_the_strip_comes_first_and_each_suspect_has_its_likeliest_classes(
         assert page.locator("#enlarged-name").inner_text() == names[2]
 
 
-def test_rows_are_found_by_their_text_and_a_warning_is_a_box(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_rows_are_found_by_text_and_a_warning_is_a_box(browser: Browser, tmp_path: Path) -> None:
     lines = [
         f"{n},the parcel of customer number {n} never came,{'no' if n % 2 else 'yes'}"
         for n in range(60)

@@ -274,9 +274,7 @@ def test_rows_are_shown_by_their_cells(browser: Browser, tmp_path: Path) -> None
         assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
-def test_an_image_that_has_vanished_says_so_and_names_alone_have_no_room_for_pictures(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_a_vanished_image_says_so_and_names_have_no_room(browser: Browser, tmp_path: Path) -> None:
     audit = make_photos(tmp_path / "photos", samples=60)
     samples = open_samples(audit)
     (tmp_path / "photos" / audit.samples[int(audit.findings.suspects[0])]).unlink()
@@ -323,9 +321,7 @@ def test_a_photo_is_made_small_and_an_icon_stays_exact(tmp_path: Path) -> None:
 # Which samples it lists, and which of them can be seen
 
 
-def test_suspects_and_the_next_samples_are_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_suspects_and_the_next_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     audit, samples = made_audit(1000, tuple("abcd"))
     listed = list_samples(audit)
     assert len(listed.places) == 200

@@ -157,9 +157,7 @@ def exported(audit: Audit, decisions: Decisions) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(export_csv(audit, decisions))))
 
 
-def test_suspects_come_first_and_leave_the_list_when_decided(
-    audit: Audit, decisions: Decisions
-) -> None:
+def test_suspects_come_first_and_leave_when_decided(audit: Audit, decisions: Decisions) -> None:
     review, findings = Review(audit, decisions), audit.findings
     suspects = findings.suspects.tolist()
     assert review.queue().tolist() == suspects
@@ -173,9 +171,7 @@ def test_suspects_come_first_and_leave_the_list_when_decided(
     assert review.queue(shown="all", order="data").tolist() == sorted(suspects)
 
 
-def test_pairs_of_classes_filter_and_are_accepted_at_once_except_what_is_decided(
-    audit: Audit, decisions: Decisions
-) -> None:
+def test_pairs_filter_and_are_accepted_unless_decided(audit: Audit, decisions: Decisions) -> None:
     review, findings = Review(audit, decisions), audit.findings
     pairs = review.pairs()
     assert sum(times for *_, times in pairs) == len(findings.suspects)
@@ -251,9 +247,7 @@ def test_undo_goes_back_step_by_step_and_over_a_restart(audit: Audit, decisions:
     assert again.decided == {}
 
 
-def test_an_audit_of_changed_data_says_what_no_longer_applies(
-    audit: Audit, decisions: Decisions
-) -> None:
+def test_an_audit_of_changed_data_says_what_is_stale(audit: Audit, decisions: Decisions) -> None:
     review = Review(audit, decisions)
     for place in range(5):
         review.decide(place, "keep")
@@ -277,9 +271,7 @@ def test_an_audit_of_changed_data_says_what_no_longer_applies(
     assert Review(changed, decisions).stale == 1
 
 
-def test_decisions_of_another_audit_are_not_undone_and_a_class_that_is_gone_is_undecided(
-    audit: Audit, decisions: Decisions
-) -> None:
+def test_decisions_of_another_audit_are_not_undone(audit: Audit, decisions: Decisions) -> None:
     given = CLASSES[audit.findings.given[0]]
     decisions.decide([("0.jpg", given, "another", "wolf")])
     decisions.decide([("elsewhere.jpg", "cat", "keep", "cat")])

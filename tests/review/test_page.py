@@ -301,9 +301,7 @@ def test_two_tabs_see_each_other(browser: Browser, photos: Audit, tmp_path: Path
         assert chosen == ["keep", "unsure", "unsure", "unsure"]
 
 
-def test_what_cannot_be_kept_is_said_and_stays(
-    browser: Browser, photos: Audit, tmp_path: Path
-) -> None:
+def test_a_write_that_fails_is_said(browser: Browser, photos: Audit, tmp_path: Path) -> None:
     with opened(browser, photos, tmp_path, errors=False) as it:
         order = it.suspects
         it.at(order[0])

@@ -50,9 +50,7 @@ def metrics(folder: str) -> list[dict[str, float]]:
 
 
 @pytest.mark.slow
-def test_two_processes_match_one_and_resume_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_match_one_and_resume_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     train_in([("one", 0)])
     with socket.socket() as free:

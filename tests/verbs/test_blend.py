@@ -166,9 +166,7 @@ def test_files_that_are_not_a_blend_are_refused_and_run_nothing(made: Path, tmp_
     assert not proof.exists()
 
 
-def test_killed_before_its_record_it_starts_anew(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_it_starts_anew(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def kill(path: Path, *arguments: Any, **options: Any) -> None:
         if path.name == "record.json":
             raise KeyboardInterrupt

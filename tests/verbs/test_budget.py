@@ -48,9 +48,7 @@ def test_the_widest_network_that_sees_the_data_often_enough() -> None:
     assert chosen(10, fixed=True)[:2] == ("cnn8", 5)
 
 
-def test_a_folder_of_images_ends_soon_and_keeps_its_choice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_images_end_soon_and_keep_a_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def pace(_: object, chosen: Configuration) -> Pace:
         return Pace(0.0, COSTS[chosen.network] / 100)  # of a slow machine, whichever this is
 

@@ -110,9 +110,7 @@ def mislabelled() -> pd.DataFrame:
     return table
 
 
-def test_a_table_is_audited_by_networks_that_have_not_seen_its_labels(
-    mislabelled: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_labels_of_a_table_are_audited_unseen(mislabelled: pd.DataFrame, tmp_path: Path) -> None:
     found = labelproof.audit(mislabelled, "kind", epochs=30, device="cpu", folds=2)
     assert set(found.suspects.index) == set(range(0, 200, 10))
     assert found.suspects.columns.tolist()[:4] == ["sample", "given", "suggested", "score"]
@@ -152,9 +150,7 @@ def test_warnings_are_of_the_line_that_calls(mislabelled: pd.DataFrame) -> None:
     assert [warning.filename for warning in told] == [__file__]
 
 
-def test_an_audit_of_a_frame_is_joined_and_shown_by_its_rows(
-    mislabelled: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_an_audit_of_a_frame_is_joined_by_rows(mislabelled: pd.DataFrame, tmp_path: Path) -> None:
     table = mislabelled.assign(key=[f"0{n}" for n in range(200)]).iloc[40:]
     table.loc[45, "kind"] = None
     told = pd.DataFrame(np.eye(2)[table.index % 2] * 0.9 + 0.05, columns=["kind 0", "kind 1"])

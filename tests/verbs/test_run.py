@@ -42,9 +42,7 @@ def test_labels_are_predicted_as_what_they_were(tmp_path: Path) -> None:
         assert (run.predict(given)["label"] == given["ripe"]).all()
 
 
-def test_images_are_predicted_from_arrays_datasets_and_files(
-    digits: labelproof.Run, tmp_path: Path
-) -> None:
+def test_arrays_datasets_and_files_are_predicted(digits: labelproof.Run, tmp_path: Path) -> None:
     images = load_digits().test.array
     predicted = digits.predict(images[:, 0])
     assert predicted.columns.tolist() == [
