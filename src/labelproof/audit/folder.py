@@ -135,8 +135,9 @@ class Audit:
     def suspects(self) -> pd.DataFrame:
         """The flagged labels, the most suspicious first.
 
-        Their index is that of the DataFrame that was audited; else the position in the training
-        split. Classes that are whole numbers, or true and false, are no text there.
+        Their index is that of the DataFrame that was audited; else, and for a DataFrame of image
+        paths, the position in the training split, and `sample` is the path. Classes that are whole
+        numbers, or true and false, are no text there.
         """
         places, names = self.findings.suspects, np.array(self.class_names, dtype=object)
         samples = [self.samples[place] for place in places.tolist()]
