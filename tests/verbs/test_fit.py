@@ -1,11 +1,13 @@
 """Fit, train, audit and tune in Python do what the commands do, and resume likewise."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from made_images import write_images
 from trained import things
 
 import labelproof
@@ -181,6 +183,23 @@ def test_a_fit_measures_on_held_out_labels_and_reads_weights_that_are_there() ->
         labelproof.fit("digits", validation=0)
     with pytest.raises(FileNotFoundError, match="no such file of weights"):
         labelproof.fit("digits", network="cnn4", weights="typo.safetensors")
+
+
+def test_an_audit_of_a_frame_of_images_is_joined_by_their_paths(tmp_path: Path) -> None:
+    files = [f"{number}.png" for number in range(40)]
+    write_images(tmp_path, files)
+    table = pd.DataFrame(
+        {"path": [str(tmp_path / file) for file in files], "kind": ["a", "b"] * 20}
+    )
+    table = table.set_index(np.arange(140, 100, -1)).drop(index=130)
+    table.loc[120, "path"] = str(tmp_path / "gone.png")
+    settings: Any = {"network": "mlp(hidden=4,depth=1)", "epochs": 1, "folds": 2, "device": "cpu"}
+    with pytest.warns(DataWarning):
+        found = labelproof.audit(table, "kind", **settings)
+    every = replace(found, findings=replace(found.findings, score=np.ones(38, np.float32)))
+    assert len(every.suspects) == 38
+    paths, named = table.loc[every.suspects.index, "path"], every.suspects["sample"]
+    assert [Path(path).name for path in paths] == [Path(name).name for name in named]
 
 
 def test_a_search_says_what_it_chose_and_is_of_its_data(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 
 from labelproof.audit.findings import LIKELIEST, Estimate, Findings
 from labelproof.data.dataset import Dataset, restore_values
+from labelproof.data.image_table import image_paths
+from labelproof.data.images import file_names
 from labelproof.data.table import row_names
 from labelproof.models.blend import BLEND
 from labelproof.npz import read_npz
@@ -135,16 +137,17 @@ class Audit:
     def suspects(self) -> pd.DataFrame:
         """The flagged labels, the most suspicious first.
 
-        Their index is that of the DataFrame that was audited; else, and for a DataFrame of image
-        paths, the position in the training split, and `sample` is the path. Classes that are whole
-        numbers, or true and false, are no text there.
+        Their index is that of the DataFrame that was audited; else the position in the training
+        split. Classes that are whole numbers, or true and false, are no text there.
         """
         places, names = self.findings.suspects, np.array(self.class_names, dtype=object)
         samples = [self.samples[place] for place in places.tolist()]
         index, dataset = pd.Index(self.index[places], name="index"), self.dataset
         if dataset is not None and dataset.frame is not None:
-            rows = pd.Index(list(row_names(dataset.frame)))
-            index = dataset.frame.index[rows.get_indexer(pd.Index(samples))]
+            frame, images = dataset.frame, self.kind == "images"
+            named = file_names(image_paths(frame), self.data) if images else list(row_names(frame))
+            rows: Any = pd.Series(range(len(frame)), named)
+            index = frame.index[rows[~rows.index.duplicated()][samples].to_numpy()]
         suspects = pd.DataFrame(
             {
                 "sample": samples,

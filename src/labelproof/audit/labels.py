@@ -177,7 +177,9 @@ def _describe(
         index=index,
         findings=findings,
         marks=mark_rows(cells, samples),
-        cells=cells.loc[samples] if dataset is not None and dataset.frame is not None else None,
+        cells=None
+        if dataset is None or dataset.frame is None or cells.empty
+        else cells.loc[samples],
         dataset=dataset,
         left_out=() if dataset is None else dataset.left_out,
         **described,

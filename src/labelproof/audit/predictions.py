@@ -208,7 +208,7 @@ def _match_samples(
         return _match_rows(_as_samples(cells, known, data), known, place, str(cells.name)), ids
     if rows != len(samples) and table_of(labels, data) is not None:
         # By the rows of the data, of which some were left out.
-        numbers = _table_rows(labels, data)
+        numbers: Any = _table_rows(labels, data)
         if len(numbers) == rows:
             return numbers.groupby(level=0).first()[samples].to_numpy(np.int64), ids
     return None, ids

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -106,7 +107,8 @@ def load_image_table(
             None if given.votes is None else given.votes.loc[chosen.index],
         )
     name = readable(table_stem(table.attrs.get("path", "table")))
-    return given.describe(dataset_from_files(name, contents, None, on_error, short_side))
+    dataset = given.describe(dataset_from_files(name, contents, None, on_error, short_side))
+    return dataset if "path" in table.attrs else replace(dataset, frame=given.whole)
 
 
 def _require_images(table: pd.DataFrame, place: str, *, drop: Sequence[str] = ()) -> str:

@@ -79,7 +79,7 @@ def relabel(
         raise ValueError(f"{place}: expected labels among {few(classes)}, got {few(unknown)}")
     before = dataset.train.labels
     if "given" in rows:
-        now = pd.Series(np.array(classes, dtype=object)[before])
+        now: Any = pd.Series(np.array(classes, dtype=object)[before])
         recorded = (rows["given"] != "").to_numpy()
         given = rows["given"][recorded]
         differs = given != now[index[recorded]].to_numpy()

@@ -354,6 +354,7 @@ def read_labelled(
     table: Any = read_table(source, text=named, on_error=on_error, **reading)
     place = table_place(table)
     votes: Any = None
+    words: Any
     if not table.index.is_unique:
         notice(f"{place}: its index repeats, so rows are named by their position")
         table = table.reset_index(drop=True)
