@@ -178,11 +178,9 @@ def test_an_audit_of_a_frame_is_joined_by_rows(mislabelled: pd.DataFrame, tmp_pa
     assert set(again.suspects.index) == set(range(0, 160, 10))
 
 
-def test_a_fit_measures_on_held_out_labels_and_reads_weights_that_are_there() -> None:
+def test_a_fit_measures_on_held_out_labels() -> None:
     with pytest.raises(ValueError, match="validation: expected a share"):
         labelproof.fit("digits", validation=0)
-    with pytest.raises(FileNotFoundError, match="no such file of weights"):
-        labelproof.fit("digits", network="cnn4", weights="typo.safetensors")
 
 
 def test_an_audit_of_a_frame_of_images_is_joined_by_their_paths(tmp_path: Path) -> None:

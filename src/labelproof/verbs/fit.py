@@ -77,7 +77,7 @@ class FitPlan:
                     f"validation: expected a share of labels to measure on, got 0; {use}"
                 )
         if weights is not None and not Path(weights).is_file():
-            raise FileNotFoundError(f"{weights}: there is no such file of weights")
+            raise ValueError(f"--weights: expected a safetensors file, and {weights} is none")
         self.minutes, time = time_limit(request, minutes, _MINUTES, frozen=self.frozen), ""
         if self.minutes is not None:
             time = self._fit_into(self.minutes)
