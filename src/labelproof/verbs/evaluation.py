@@ -152,7 +152,7 @@ class TrainingData:
         looked = " and ".join(map(readable, places_of(path, self.run.folder, noted)))
         raise FileNotFoundError(
             f"{readable(path)}: {self.run.folder} was trained on it, and it is gone (looked for "
-            f"{looked}); run this from the folder where it is; evaluate also takes --{kind} PATH"
+            f"{looked}); run this from the folder where it is now; evaluate takes --{kind} PATH"
         )
 
     def request(self, **options: Any) -> Request:
