@@ -32,7 +32,7 @@ coverage: $(VENV)/.developer  ## All tests with coverage, which takes twice as l
 oldest:  ## All tests with the oldest versions of the other dependencies that pyproject.toml allows
 	@$(PYTHON) -m venv $(VENV)-oldest
 	@sed -n '/^dependencies/,/^]/{/"torch/d; s/^  "\([A-Za-z_0-9-]*\)>=\([0-9.]*\).*/\1==\2/p}' pyproject.toml > $(VENV)-oldest/pins.txt
-	@$(VENV)-oldest/bin/python -m pip install --quiet --constraint $(VENV)-oldest/pins.txt 'torch==2.13.0' --editable '.[dev]'
+	@$(VENV)-oldest/bin/python -m pip install --quiet --constraint $(VENV)-oldest/pins.txt $$(grep ^torch== constraints.txt) --editable '.[dev]'
 	@OMP_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n 2 --dist worksteal -W default --ignore tests/faults $(ARGS)
 
 fuzz: $(VENV)/.developer  ## Damaged files and hostile texts for MINUTES (1), a table of how they end
@@ -59,7 +59,7 @@ format: $(VENV)/.developer  ## Rewrite the sources in the house format
 	@$(BIN)/ruff format .
 
 clean:  ## Remove the virtual environment and everything built
-	rm -rf $(VENV) build dist site docs/generated .coverage .coverage.* .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-oldest build dist site docs/generated .coverage .coverage.* .pytest_cache .ruff_cache
 
 # A stamp is newer than what it was installed from, so a second call installs nothing.
 $(VENV)/bin/python:

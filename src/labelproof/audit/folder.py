@@ -23,10 +23,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from labelproof.audit.findings import LIKELIEST, Estimate, Findings
+from labelproof.audit.predictions import name_rows
 from labelproof.data.dataset import Dataset, restore_values
-from labelproof.data.image_table import image_paths
-from labelproof.data.images import file_names
-from labelproof.data.table import row_names
 from labelproof.models.blend import BLEND
 from labelproof.npz import read_npz
 from labelproof.training.checkpoint import LaterFormatError
@@ -144,8 +142,8 @@ class Audit:
         samples = [self.samples[place] for place in places.tolist()]
         index, dataset = pd.Index(self.index[places], name="index"), self.dataset
         if dataset is not None and dataset.frame is not None:
-            frame, images = dataset.frame, self.kind == "images"
-            named = file_names(image_paths(frame), self.data) if images else list(row_names(frame))
+            frame = dataset.frame
+            named = name_rows(frame, self.data, tabular=self.kind == "rows")
             rows: Any = pd.Series(range(len(frame)), named)
             index = frame.index[rows[~rows.index.duplicated()][samples].to_numpy()]
         suspects = pd.DataFrame(

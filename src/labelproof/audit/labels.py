@@ -156,6 +156,7 @@ def _describe(
     index = np.arange(len(samples)) if index is None else index
     samples = [samples[place] for place in index.tolist()]
     cells = read_cells(labels, data)
+    in_memory = dataset is not None and dataset.frame is not None
     if dataset is not None and dataset.train.votes is not None:
         columns = as_indices([*dataset.class_names, ""], class_names)
         votes = columns[dataset.train.votes[index]]  # the last column is of no class: -1
@@ -177,9 +178,7 @@ def _describe(
         index=index,
         findings=findings,
         marks=mark_rows(cells, samples),
-        cells=None
-        if dataset is None or dataset.frame is None or cells.empty
-        else cells.loc[samples],
+        cells=cells.loc[samples] if in_memory and not cells.empty else None,
         dataset=dataset,
         left_out=() if dataset is None else dataset.left_out,
         **described,

@@ -269,8 +269,12 @@ def _table_rows(labels: Any, data: str | os.PathLike[str], column: str | None = 
     if column is not None:
         column = find_column(table.columns, column, place=place, argument="--id")
     cells = range(len(table)) if column is None else as_text(table[column])
-    names = row_names(table) if labels.tabular else file_names(image_paths(table), data)
-    return pd.Series([*cells], [*names], dtype=object)
+    return pd.Series([*cells], name_rows(table, data, tabular=labels.tabular), dtype=object)
+
+
+def name_rows(table: pd.DataFrame, data: str | os.PathLike[str], *, tabular: bool) -> list[str]:
+    """The names of the samples in the rows of a table: of features, or of paths of images."""
+    return [*(row_names(table) if tabular else file_names(image_paths(table), data))]
 
 
 def read_probabilities(path: str | os.PathLike[str]) -> NDArray[np.floating]:
@@ -336,13 +340,13 @@ def _named_or_array(table: Any) -> Any:
 
 
 def _refuse_other_index(table: Any, labels: Any, what: str) -> None:
-    index = getattr(labels, "index", None) if isinstance(labels, pd.Series) else None
-    if isinstance(labels, Dataset) and labels.frame is not None and isinstance(table, pd.DataFrame):
-        # Rows may be left out, and are then matched by their names.
-        frame = labels.frame.index
-        index = frame if len(frame) == len(table) and table.index.isin(frame).all() else None
-    both = isinstance(table, pd.DataFrame) and index is not None
-    if both and not table.index.equals(index):
+    source = labels.frame if isinstance(labels, Dataset) else labels
+    if not isinstance(table, pd.DataFrame) or not isinstance(source, pd.DataFrame | pd.Series):
+        return
+    other = not table.index.equals(source.index)
+    if other and source is not labels:  # a dataset's rows may be left out, and matched by names
+        other = len(table) == len(source) and bool(table.index.isin(source.index).all())
+    if other:
         raise ValueError(
             f"labels: expected the index of the {what}, got another; align them with "
             f"labels.loc[{what}.index], or give labels.to_numpy() if they are in the same order"

@@ -270,7 +270,7 @@ class Columns:
         for column in used:
             if column.other > _SHARED and len(column.values) >= MOST_VALUES:
                 kept = f"{len(column.values)} values of {column.name!r} are features"
-                notice(f"{place}: {kept}; {column.other:.0%} of the rows have others, as one")
+                notice(f"{place}: {kept}; {column.other:.0%} of the rows share one for all others")
         return cls(tuple(used), tuple(left_out))
 
     @property

@@ -81,9 +81,11 @@ def find_images(path: Path) -> list[str]:
     """The image file at a path, or those in a folder and its subfolders, sorted."""
     if not path.is_dir():
         return [str(path)]
-    found = sorted(file for file in path.rglob("[!.]*") if file.is_file())
-    hidden = (any(part[0] == "." for part in file.relative_to(path).parts) for file in found)
-    files = [str(file) for file, skipped in zip(found, hidden, strict=True) if not skipped]
+    files = [
+        str(file)
+        for file in sorted(path.rglob("*"))
+        if file.is_file() and not any(part[0] == "." for part in file.relative_to(path).parts)
+    ]
     place, images = readable(str(path)), [file for file in files if is_image(file)]
     others = [file for file in files if not is_image(file)]
     if not images:

@@ -377,14 +377,7 @@ def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
         ValueError: human: expected the file of human:worse, got none; ...
     """
     augmentation = parse_augmentation(configuration.augmentation)
-    shape = dataset.input_shape if dataset.tabular else describe(configuration, dataset).input_shape
-    make_network(
-        configuration.network,
-        num_classes=dataset.num_classes,
-        input_shape=shape,
-        generator=torch.Generator(),
-        pretrained=False,  # otherwise weights may be downloaded
-    )
+    check_network(dataset, configuration)
     if dataset.tabular and augmentation.columns:
         raise ValueError(f"augmentation: expected none for the rows of a table, got {augmentation}")
     if not augmentation.resized_crop and not _one_size(dataset):
@@ -396,3 +389,15 @@ def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
         # It needs pixels, which are not decoded yet, and can be added to any labels.
         configuration = replace(configuration, noise="none")
     choose_examples(configuration, dataset)
+
+
+def check_network(dataset: Dataset, configuration: Configuration) -> None:
+    """Refuse a network that cannot be made, or that does not take such inputs."""
+    shape = dataset.input_shape if dataset.tabular else describe(configuration, dataset).input_shape
+    make_network(
+        configuration.network,
+        num_classes=dataset.num_classes,
+        input_shape=shape,
+        generator=torch.Generator(),
+        pretrained=False,  # otherwise weights may be downloaded
+    )

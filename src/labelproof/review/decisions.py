@@ -353,7 +353,7 @@ class Review:
 
 
 COLUMNS = ("sample", "given", "label", "decision")
-COLUMNS_WITH_ID = ("sample", "id", "given", "label", "decision")
+COLUMNS_WITH_ID = (COLUMNS[0], "id", *COLUMNS[1:])
 
 
 def export_csv(audit: Audit, decisions: Decisions) -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
@@ -21,15 +20,14 @@ from labelproof.data.published import DATASETS
 from labelproof.data.table import table_stem
 from labelproof.experiments.presets import paper_configuration, paper_noise
 from labelproof.fitting.attempts import Attempts
-from labelproof.fitting.recipe import LARGE, look_at, network_for, small_network
-from labelproof.models.text import make_network
+from labelproof.fitting.recipe import LARGE, check_network, look_at, network_for, small_network
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose
 from labelproof.training.checkpoint import newest_whole
 from labelproof.training.configuration import Configuration
 from labelproof.training.examples import Examples, choose_examples
 from labelproof.training.execution import StopRequest, process_group, resolve_precision
-from labelproof.training.provenance import describe, mark_data, refuse_other_data
+from labelproof.training.provenance import mark_data, refuse_other_data
 from labelproof.training.record import RunRecord
 from labelproof.training.run_folder import ATTEMPTS, RunFolder
 from labelproof.training.runner import Event, Job, train_runs
@@ -150,13 +148,7 @@ class TrainPlan:
             return
         examples, reading = self.examples, self.request.reading  # examples first: they fill it in
         if self.fresh:  # a mistake in the network must not cost the earlier run
-            make_network(
-                configuration.network,
-                num_classes=examples.dataset.num_classes,
-                input_shape=describe(configuration, examples.dataset).input_shape,
-                generator=torch.Generator(),
-                pretrained=False,
-            )
+            check_network(examples.dataset, configuration)
         places = self.request.places(self.folder)
         # How the data were read, for evaluations and audits, as `fit` notes it.
         notes = Attempts(reading.as_values(), configuration.loss, places=places)
