@@ -324,6 +324,21 @@ LAST = [
 ]
 """The setting of the third plan on all noisy labels."""
 
+SMALL = [
+    {"seed": seed, "epochs": 120, "batch_size": 64, "validation": VALIDATION, **entry}
+    for seed in (1, 2)
+    for entry in each_noise(
+        [SYMMETRIC[0.4], ASYMMETRIC[0.4], "none"],
+        [
+            {"loss": sparse(lambda0=1.2), "weight_decay": 1e-3},
+            {"loss": sparse(lambda0=1.2), "l1": 5e-5},
+            {"loss": sparse("3*ce", lambda0=1.8), "l1": 5e-5},
+            {"loss": sparse("3*ce", lambda0=1.8), "l1": 1e-4},
+        ],
+    )
+]
+"""For `--images 5000`: whether weights that are sparse beat the weight decay that `fit` uses."""
+
 PLANS = {
     "first": FIRST,
     "second": SECOND,
@@ -339,6 +354,7 @@ PLANS = {
     "sixth": SIXTH,
     "final": FINAL,
     "frozen": LAST,
+    "small": SMALL,
 }
 
 
@@ -453,25 +469,29 @@ class NoisyData:
         root: Where the datasets are.
         human: The file of human labels.
         hidden: Whether runs are kept from the test set and the true labels.
+        images: Number of training images, the first of them; all by default.
     """
 
     root: Path | None = None
     human: Path | None = None
     hidden: bool = True
+    images: int | None = None
 
     def __call__(self, configuration: Configuration) -> Examples:
         """What a run learns from, and in a final run what it is tested on."""
         human = self.human
         if human is None and self.root is not None:
             human = self.root / "cifar-n" / "cifar10n.npz"
-        dataset = _load(configuration.data, self.root)
+        dataset = _load(configuration.data, self.root, self.images)
         examples = choose_examples(configuration, dataset, human=human)
         return hide_truth(examples) if self.hidden else examples
 
 
 @functools.cache
-def _load(name: str, root: Path | None) -> Dataset:
-    return load_dataset(name, root=root)
+def _load(name: str, root: Path | None, images: int | None) -> Dataset:
+    dataset = load_dataset(name, root=root)
+    train = Split(dataset.train.images[:images], dataset.train.labels[:images])
+    return replace(dataset, splits={**dataset.splits, "train": train}) if images else dataset
 
 
 def hide_truth(examples: Examples) -> Examples:
@@ -719,6 +739,7 @@ def read_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--final", action="store_true", help="with --runs: train on all samples")
     parser.add_argument("--epochs", type=int, help="in place of the plan's; lambda grows as far")
     parser.add_argument("--estimates", type=Path, help="the log of the plan `estimate`")
+    parser.add_argument("--images", type=int, help="train on the first so many")
     parser.add_argument("--noise", nargs="+", help="only these")
     parser.add_argument("--seeds", type=int, nargs="+", help="only these")
     parser.add_argument("--data", type=Path, help="the folder of the datasets")
@@ -756,7 +777,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         left = carry_out(
             configurations,
             execution,
-            NoisyData(options.data, options.human_labels, hidden=not options.final),
+            NoisyData(options.data, options.human_labels, not options.final, options.images),
             stop,
             log=options.log,
             folder=options.folder or options.log.with_suffix(".runs"),
