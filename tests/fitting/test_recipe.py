@@ -2,12 +2,13 @@
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from made_images import make_image, write_images
 
-from labelproof.data import load_digits
+from labelproof.data import load_dataset, load_digits
 from labelproof.data.dataset import Split
 from labelproof.data.image_folder import load_folder
 from labelproof.data.images import ImageFiles, UnreadableImageError
@@ -62,6 +63,11 @@ def test_what_is_given_is_taken_and_the_rest_is_chosen() -> None:
     assert recipe.validation == 0.1
     penalised = recipes.choose_recipe(load_digits(), l1=1e-4)
     assert (penalised.l1, penalised.weight_decay) == (1e-4, 0.0)
+    colour = load_dataset((np.zeros((4, 32, 32, 3), np.uint8), [0, 1, 0, 1]))
+    cases: list[tuple[dict[str, Any], float]] = [({}, 5e-5), ({"optimizer": "adamw"}, 0.0)]
+    for given, l1 in (*cases, ({"epochs": 30}, 0.0), ({"l1": 1e-4}, 1e-4)):
+        recipe = recipes.choose_recipe(colour, fast=True, **given)
+        assert (recipe.l1, recipe.loss.startswith("3*ce+sr")) == (l1, not given)
 
 
 KINDS = {
