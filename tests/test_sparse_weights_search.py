@@ -37,7 +37,7 @@ def measured(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.fixture(autouse=True)
 def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "_load", lambda name, root: small_digits())
+    monkeypatch.setattr(search, "_load", lambda *_: small_digits())
 
 
 def test_a_search_resumes_and_trains_nothing_twice(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_without_the_truth_it_is_the_same(tmp_path: Path, monkeypatch: pytest.Mo
     given = choose_examples(Configuration("digits", noise=SMALL["noise"]), digits).given
     assert (given != digits.train.labels).mean() > 0.3
     blind = replace(digits, splits={"train": Split(digits.train.images, given)}, clean=False)
-    monkeypatch.setattr(search, "_load", lambda name, root: blind)
+    monkeypatch.setattr(search, "_load", lambda *_: blind)
     without = run(tmp_path, entries=[{**entry, "noise": "none"} for entry in ENTRIES])
     assert measured(without) == measured(with_truth)
 
