@@ -276,12 +276,8 @@ def cifar(version: int, name: str) -> Reader:
             if version == 0:
                 content = np.hstack([[3, 30], pixels]).astype(np.uint8).tobytes() * 2
             else:
-                batch = {
-                    "data": np.stack([pixels] * 2),
-                    "coarse_labels": [1, 2],
-                    "fine_labels": [3, 4],
-                }
-                content = pickle.dumps(batch, protocol=2)
+                labels = {"coarse_labels": [1, 2], "fine_labels": [3, 4]}
+                content = pickle.dumps({"data": np.stack([pixels] * 2), **labels}, protocol=2)
             (folder / file_name).write_bytes(content)
         return folder / name
 
@@ -325,13 +321,8 @@ def write_checkpoint(folder: Path) -> Path:
     return save_checkpoint(folder / "checkpoint", "00001", now)
 
 
-MODEL = {
-    "network": "mlp(hidden=8)",
-    "input_shape": [4],
-    "class_names": ["a", "b"],
-    "mean": [0.0] * 4,
-    "std": [1.0] * 4,
-}
+MODEL: dict[str, Any] = {"network": "mlp(hidden=8)", "input_shape": [4], "class_names": ["a", "b"]}
+MODEL |= {"mean": [0.0] * 4, "std": [1.0] * 4}
 HUMAN = {"clean_label": LABELS, "worse_label": LABELS[::-1].copy()}
 SHEET = "xl/worksheets/sheet1.xml"
 
@@ -359,6 +350,10 @@ def build(words: str) -> object:
 def relabelled(path: Path) -> object:
     TABLE.to_csv(path.with_name("table.csv"), index=False)
     return load_dataset(path.with_name("table.csv"), labels=path, on_error="later")
+
+
+def beside(read: Callable[[Path], object]) -> Callable[[Path], object]:
+    return lambda path: read(path.parent)
 
 
 def read_human(path: Path) -> object:
@@ -396,12 +391,8 @@ READERS: dict[str, Reader] = {
     "Hugging Face, Arrow": Reader(write_huggingface("*.arrow"), read_huggingface),
     "Hugging Face, state.json": Reader(write_huggingface("state.json"), read_huggingface),
     "Hugging Face, info": Reader(write_huggingface("dataset_info.json"), read_huggingface),
-    "model.json": stored(
-        "model.json", json.dumps(MODEL), lambda path: read_description(path.parent)
-    ),
-    "record.json": stored(
-        *("record.json", '{"name": "x", "curve": {}}', lambda path: read_record(path.parent))
-    ),
+    "model.json": stored("model.json", json.dumps(MODEL), beside(read_description)),
+    "record.json": stored("record.json", '{"name": "x", "curve": {}}', beside(read_record)),
     "predictions.npz": stored(
         "predictions.npz",
         lambda path: np.savez(path, held=LABELS, logits=np.ones((8, 2))),
@@ -410,7 +401,7 @@ READERS: dict[str, Reader] = {
     "fit.json": stored(
         "fit.json",
         '{"asked": {"data": "x"}, "loss": "ce", "given_up": [], "places": {}}',
-        lambda path: read_attempts(path.parent),
+        beside(read_attempts),
     ),
     "checkpoint": Reader(write_checkpoint, lambda folder: newest_whole(folder / "checkpoint")),
     "weights": stored(

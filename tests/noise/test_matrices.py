@@ -222,7 +222,7 @@ def test_the_rate_is_the_one_asked_for_and_the_matrix_the_mean_of_the_chances() 
     assert (np.abs(result.empirical_matrix - result.matrix)[:4] <= bound[:4]).all()
 
 
-def test_a_flip_follows_the_features() -> None:
+def test_a_flip_follows_the_features_and_rates_differ_by_the_deviation() -> None:
     # Two kinds of samples in one class: each kind is mistaken for one class of its own.
     features = np.repeat([[900.0, 0.0], [0.0, 900.0]], 2000, axis=0)
     labels = np.zeros(4000, dtype=np.int64)
@@ -234,13 +234,9 @@ def test_a_flip_follows_the_features() -> None:
     assert len(first) == len(second) == 1
     assert first != second
     assert result.rate == pytest.approx(0.3, abs=0.04)
-
-
-def test_samples_differ_in_their_flip_rates_by_the_deviation() -> None:
     # With one sample in each class, the matrix has the rate of each sample.
-    labels = np.arange(300)
     with pytest.warns(UnlearnableClassWarning):
-        result = corrupt_by_instance(blobs(300)[0], labels, 0.5, num_classes=300, seed=1)
+        result = corrupt_by_instance(blobs(300)[0], np.arange(300), 0.5, num_classes=300, seed=1)
     assert result.matrix.diagonal().std() == pytest.approx(0.1, rel=0.1)
 
 
