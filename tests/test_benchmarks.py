@@ -5,22 +5,17 @@ import shutil
 from functools import partial
 from pathlib import Path
 
-import pytest
 from scripts import ROOT, load_script
 
 load = partial(load_script, "benchmarks")
 FOLDER = ROOT / "benchmarks" / "results"
-RESULTS = sorted(FOLDER.glob("losses-*.json"))
 
 
-@pytest.mark.parametrize("numbers", RESULTS, ids=lambda path: path.stem)
-def test_the_table_is_the_numbers(numbers: Path, tmp_path: Path) -> None:
-    copy = Path(shutil.copy(numbers, tmp_path))
-    load("losses").write_table(copy)
-    assert copy.with_suffix(".md").read_text() == numbers.with_suffix(".md").read_text()
-
-
-def test_a_table_is_of_its_numbers() -> None:
+def test_a_table_is_of_its_numbers(tmp_path: Path) -> None:
+    for numbers in FOLDER.glob("losses-*.json"):
+        copy = Path(shutil.copy(numbers, tmp_path))
+        load("losses").write_table(copy)
+        assert copy.with_suffix(".md").read_text() == numbers.with_suffix(".md").read_text()
     named = ("audit-rare", "audit-groups", "audit-annotators", "audit-tables", "images-on-a-cpu")
     writers = {name: load(name.replace("-", "_")).table for name in named}
     writers["fit-aarch64"] = lambda found: load("fit").describe(found) + "\n"
@@ -38,6 +33,8 @@ def test_a_table_is_of_its_numbers() -> None:
         cells += json.loads((FOLDER / f"tuning-{name}.json").read_text())
     written = (FOLDER / "tuning.md").read_text(encoding="utf-8")
     assert written == load("tuning").means_table(cells) + "\n"
+    lines = [json.loads(line) for line in (FOLDER / "texts.jsonl").read_text().splitlines()]
+    assert (FOLDER / "texts.md").read_text() == load("texts").table(lines)
 
 
 def test_the_readme_claims_the_speed_that_was_measured() -> None:

@@ -15,32 +15,35 @@ from labelproof.tabular.candidates import (
     Kernel,
     Linear,
     SoftRows,
+    Words,
 )
 from labelproof.tabular.committee import Committee
 
 
 def rows_and_labels(classes: int, present: int) -> tuple[np.ndarray, np.ndarray]:
-    """Float32 rows as a table has them, of some of the classes."""
+    """Float32 rows as a table has them, of some of the classes: the ids of two terms at the end."""
     generator = np.random.default_rng(0)
     given = np.arange(120) % present
     rows = generator.normal(size=(120, 3)) + given[:, None]
-    return rows.astype(np.float32), np.eye(classes)[given]
+    terms = generator.integers(5, size=(120, 2)) + given[:, None]
+    return np.hstack([rows, terms]).astype(np.float32), np.eye(classes)[given]
 
 
 def committee(candidate: Candidate, rows: np.ndarray, labels: np.ndarray) -> Committee:
-    wide, classes = rows.astype(np.float64), labels.shape[1]
-    candidate.fit(SoftRows(wide, labels, np.ones(len(rows))))
-    variants = len(candidate.predict(wide[:2]))
+    wide, classes = rows[:, :3].astype(np.float64), labels.shape[1]
+    terms = rows[:, 3:].astype(np.int32)
+    candidate.fit(SoftRows(wide, labels, np.ones(len(rows)), terms))
+    variants = len(candidate.predict(wide[:2], terms[:2]))
     noise = NoiseModel(np.eye(classes), 1.0, 0.0, np.eye(classes) / classes)
     even, warm = np.full(variants, 1 / variants), np.linspace(0.5, 2.0, variants)
     prior, mixing = np.linspace(1.0, 1.5, classes), np.eye(classes)
     mixing[0, :2] = 0.7, 0.3
-    return Committee(
-        [candidate], even, warm, mixing, prior, 0.8, noise, {}, labels.astype(np.float32)
-    )
+    parts = [candidate], even, warm, mixing, prior, 0.8, noise, {}, labels.astype(np.float32)
+    return Committee(*parts, ids=np.array([3, 4]))
 
 
-KINDS = [Linear(), Kernel(landmarks=20), Forest(), Confirmed(rounds=2), ConfirmedKernel()]
+FORESTS = [Forest(), Confirmed(rounds=2)]
+KINDS = [Linear(), Kernel(landmarks=20), ConfirmedKernel(), *FORESTS, Words(words=np.array([1]))]
 
 
 @pytest.mark.parametrize("candidate", KINDS, ids=lambda each: each.names[0])
@@ -49,6 +52,7 @@ def test_it_predicts_what_the_classifiers_do(candidate: Candidate) -> None:
         rows, labels = rows_and_labels(classes, present)
         model = committee(candidate, rows, labels)
         blend = Blend(model.tensors())
+        rows[0, 3:] = 99, 0  # a term that training has not seen, and no other
         told = blend(torch.from_numpy(rows)).exp().numpy()
         np.testing.assert_allclose(told, model.predict_proba(rows), atol=1e-6)
 
@@ -74,6 +78,7 @@ def test_tensors_that_are_no_blend_are_refused() -> None:
         "a feature that is not there": changed("feature", feature + 3),
         "a feature before the first": changed("feature", feature - 9),
         "a root past the end": changed("roots", good["0.forest.roots"] + len(left)),
+        "ids past the end": {**good, "ids": torch.tensor([3, 9])},
         "values of fewer nodes": changed("value", good["0.forest.value"][:3]),
         "values of other classes": changed("value", good["0.forest.value"][:, :2]),
         "a mixture of other classes": {**good, "mixing": torch.eye(2)},

@@ -142,6 +142,33 @@ def test_it_is_exported_as_any_network(made: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(np.exp(np.asarray(logits)), run.probabilities(rows), atol=1e-5)
 
 
+def test_texts_are_learned_by_their_terms(tmp_path: Path) -> None:
+    generator, kinds = np.random.default_rng(0), np.arange(400) % 2
+    # No word tells the class: their order does.
+    noise = [" ".join(f"w{word}" for word in generator.integers(300, size=9)) for _ in kinds]
+    pairs = np.array([["not good", "good not"], ["不好", "好不"]])
+    texts = [f"{words} {pairs[row % 4 // 2, row % 2]}" for row, words in enumerate(noise)]
+    texts[7] = texts[3].upper()
+    given = np.where(np.arange(400) % 10 == 0, 1 - kinds, kinds)
+    table = pd.DataFrame({"size": generator.normal(size=400), "review": texts, "kind": given})
+    table.loc[7, "size"] = table.loc[3, "size"]
+    run = labelproof.fit(table[:300], "kind", output=tmp_path / "run")
+    assert run.evaluate(table[300:].assign(kind=kinds[300:].astype(str))).accuracy > 90
+    loaded = labelproof.load_run(tmp_path / "run")
+    rows = loaded.columns.encode(table[300:])
+    np.testing.assert_array_equal(loaded.probabilities(rows), run.probabilities(rows))
+    session = onnxruntime.InferenceSession(loaded.export(tmp_path / "texts.onnx"))
+    (logits,) = session.run(None, {"rows": rows})
+    np.testing.assert_allclose(np.exp(np.asarray(logits)), run.probabilities(rows), atol=1e-5)
+    audit = Audit.read(tmp_path / "run" / "audit")
+    assert (audit.findings.suspects % 10 == 0).mean() > 0.6
+    assert (audit.duplicate_of[3], audit.duplicate_of[7]) == (7, 3)
+    network = labelproof.fit(table[:300], "kind", epochs=1, audit=False, device="cpu")
+    changed = rows.copy()
+    changed[:, loaded.columns.ids] = 7
+    np.testing.assert_array_equal(network.probabilities(rows), network.probabilities(changed))
+
+
 def test_files_that_are_not_a_blend_are_refused_and_run_nothing(made: Path, tmp_path: Path) -> None:
     run, proof = tmp_path / "run", tmp_path / "executed"
     shutil.copytree(made / "run", run)

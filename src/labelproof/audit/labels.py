@@ -167,7 +167,7 @@ def _describe(
     if dataset is not None:
         findings = settle_copies(findings, copies_of(dataset.train)[index])
         kind = "rows" if dataset.tabular else "images"
-        if (features := features_of(dataset.train, index)) is not None:
+        if (features := features_of(dataset.train, index, dataset.columns)) is not None:
             described |= find_neighbours(features)._asdict()
     return Audit(
         name=Path(data).stem if dataset is None else dataset.name,

@@ -1,9 +1,10 @@
 """The samples of an audit: their images or cells, near duplicates and outliers.
 
-Rows are compared by their standardised features. A near duplicate is far closer to another sample
-than is usual, an outlier far from its ten nearest neighbours. Images are compared as thumbnails to
-find near duplicates, and by statistics such as brightness, contrast and sharpness to find outliers:
-broken images often come in numbers, so each is compared with 400 others, among which few are.
+Rows are compared by their standardised features, texts by their terms. A near duplicate is far
+closer to another sample than is usual, an outlier far from its ten nearest neighbours. Images are
+compared as thumbnails to find near duplicates, and by statistics such as brightness, contrast and
+sharpness to find outliers: broken images often come in numbers, so each is compared with 400
+others, among which few are.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pandas.util import hash_pandas_object
 from labelproof.audit.folder import Audit
 from labelproof.audit.predictions import table_of
 from labelproof.audit.typical import Typical
+from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, Split, as_indices
 from labelproof.data.duplicates import find_duplicate_rows, find_duplicates
 from labelproof.data.images import (
@@ -40,6 +42,7 @@ from labelproof.data.images import (
 from labelproof.data.load import Reading
 from labelproof.data.notices import DataWarning, few
 from labelproof.data.table import as_text, read_table, row_names
+from labelproof.data.texts import term_rarity, weigh_terms
 
 
 class Samples:
@@ -188,6 +191,7 @@ _SIDE = 32
 _OTHERS = 400
 """Number of images that each is compared with to find outliers, which may be many of a kind."""
 _CHUNK = 500
+_DIRECTIONS = 128
 
 
 class Features(NamedTuple):
@@ -209,7 +213,9 @@ class Neighbours(NamedTuple):
     outlier: NDArray[np.bool_]
 
 
-def features_of(split: Split, index: NDArray[np.int64]) -> Features | None:
+def features_of(
+    split: Split, index: NDArray[np.int64], columns: Columns | None = None
+) -> Features | None:
     """The features to compare samples by; `None` if there are too many samples or too few.
 
     >>> split = Split(np.eye(60, dtype=np.float32), np.zeros(60, np.int64))
@@ -218,6 +224,16 @@ def features_of(split: Split, index: NDArray[np.int64]) -> Features | None:
     """
     if not _FEWEST <= len(index) <= _MOST:
         return None
+    if split.tabular and columns is not None and len(columns.ids):
+        rows = split.array[index]
+        beside = np.delete(rows, [*columns.ids, *columns.words], axis=1)
+        scaled = _standardized(beside) / max(beside.shape[1], 1) ** 0.5
+        terms = rows[:, columns.ids].astype(np.int32)
+        weighed = weigh_terms(terms, term_rarity(terms))
+        # Random directions keep distances.
+        axes = np.random.default_rng(0).normal(size=(int(terms.max()) + 1, _DIRECTIONS))
+        texts = (weighed @ axes / _DIRECTIONS**0.5).astype(np.float32)
+        return Features(np.hstack([scaled, texts]), near=0.25)
     if split.tabular:
         scaled = _standardized(split.array[index])
         return Features(scaled, near=0.13) if scaled.shape[1] else None

@@ -199,7 +199,7 @@ def show(
             num_classes=data.num_classes,
             dataset=data.name,
             seed=seed,
-            features=data.train.array if spec.kind == "instance" else None,
+            features=data.features if spec.kind == "instance" else None,
             human=human_labels or find_human_labels(data.name, data_root),
         )
     if data.tabular:

@@ -8,15 +8,16 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pandas.tseries.api import guess_datetime_format
 
 from labelproof.data.notices import count, few, notice, quoted
+from labelproof.data.texts import FEWEST_ROWS, shared_terms, terms_of
 from labelproof.ranges import choose, suggest
 
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text"]
@@ -25,20 +26,18 @@ Result = TypeVar("Result")
 
 _CODES = 10  # different texts such as 1,2 up to which they may be codes
 MOST_VALUES = 50  # values of a category that get a feature of their own, however few rows they have
-MOST_WORDS = 200  # words of longer texts that get a feature of their own, in a table of any size
-_MOST_FEATURES = 1000  # values or words that do so in a small table
+_MOST_WORDS = 200  # words of longer texts that get a feature of their own
+_MOST_IDS = 512  # ids of a text, those of its rarest terms
+_MOST_FEATURES = 1000  # values that get a feature of their own in a small table
 _MOST_CELLS = 10_000_000
-"""Rows times features of all values and words, above which there are fewer of these."""
-FEWEST_ROWS, _ENOUGH_ROWS = 2, 5
-"""Rows that a value needs for a feature of its own, as a single row does not generalise: one of the
-most frequent, and any other."""
+"""Rows times features of all values, above which there are fewer of these."""
+_ENOUGH_ROWS = 5  # rows that a value past the most frequent needs for a feature of its own
 _SHARED = 0.2  # share of rows whose values have no feature of their own that is a reason to warn
 LARGEST = 1e30
 """Numbers past it count as infinite: their differences would not fit into float32."""
 _UNSEEN = 0.05  # share of cells with values unseen in training that is no reason to warn
 _NUMBERED = "numbers the rows"
 
-_WORD = re.compile(r"[^\W_]{2,}")
 _ISO = "ISO8601"
 _MOST_DATES = 0.9
 """Share of cells that are dates in a column of dates, at least; the others cannot be used."""
@@ -103,14 +102,18 @@ class Column:
     Attributes:
         name: Its name.
         kind: The type of its cells.
-        values: Values of a category or words of texts, one feature each; for dates, the cycles
-            (`year`, `week`, `day`), two features each.
+        values: Values of a category or frequent words of texts, one feature each; for dates, the
+            cycles (`year`, `week`, `day`), two features each.
         other: Share of training rows with other values of a category; if there are any, one feature
             stands for all of them.
         missing: Number of training rows without a value; if there are any, a feature flags them.
         fill: Replaces a missing number: the median of up to 100,000 training rows.
         offset: Subtracted if float32 would lose the differences between large numbers.
         format: How dates are written, as for `pd.to_datetime`, if not as 2024-12-31.
+        terms: Words of texts and pairs of them, the most frequent first. Their ids are their places
+            from 1.
+        ids: Number of features that hold the ids of a text's terms, 0 where there are no more.
+        before: Number of terms of the columns before, which is added to the ids.
 
     >>> Column("size", "category", values=("L", "S"), other=0.1, missing=3).feature_names
     ('size=L', 'size=S', 'size: other', 'size: missing')
@@ -124,6 +127,9 @@ class Column:
     fill: float = 0.0
     offset: float = 0.0
     format: str = _ISO
+    terms: tuple[str, ...] = ()
+    ids: int = 0
+    before: int = 0
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -133,6 +139,7 @@ class Column:
             names += [f"{self.name}: other"] * bool(self.other)
         elif self.kind == "text":
             names = [f"{self.name}: {word!r}" for word in self.values]
+            names += [f"{self.name}: id {place + 1} of a term" for place in range(self.ids)]
         else:
             turns = [f"{turn} of {cycle}" for cycle in self.values for turn in ("sine", "cosine")]
             names = [self.name, *(f"{self.name}: {turn}" for turn in turns)]
@@ -170,9 +177,14 @@ class Column:
         codes, words = text_codes(cells)
         known = {value: feature for feature, value in enumerate(self.values)}
         if self.kind == "text":
+            numbered = {term: place for place, term in enumerate(self.terms, 1)}
             encoded = np.zeros((len(words) + 1, features.shape[1]), np.float32)
             for row, text in zip(encoded, words, strict=False):
-                row[[known[word] for word in _words(text) if word in known]] = 1
+                terms = terms_of(text)
+                row[[known[term] for term in terms if term in known]] = 1
+                found = sorted((numbered[term] for term in terms if term in numbered), reverse=True)
+                ids = np.array(found[: self.ids]) + self.before
+                row[len(known) : len(known) + len(ids)] = ids
             encoded[-1, -1:] = bool(self.missing)
             features[:] = encoded[codes]
             return ""
@@ -208,11 +220,12 @@ class Columns:
     feature flags it. A category becomes a feature for each of the 50 most frequent values that at
     least two training rows have, for each further one that five have, and one for all others.
     `true` and `false` become 1 and 0. A date becomes its number of days, and where it is in the
-    year, the week and, with a time, the day. Text that differs in (nearly) every row becomes a
-    feature for each word that at least three rows have, the most frequent first. A column has at
-    most 1,000 values or words; in a large table, fewer. Columns without information are left out:
-    empty or constant ones, text without such words, row numbers and identifiers. So are dates and
-    numbers written in a way that is not read.
+    year, the week and, with a time, the day. A column has at most 1,000 values; in a large table,
+    fewer. Text that differs in (nearly) every row becomes a feature for each of the 200 most
+    frequent words that at least three rows have, and the ids of its 512 rarest terms: words and
+    pairs of words that two rows have. Columns without information are left out: empty or constant
+    ones, text without such words, row numbers and identifiers. So are dates and numbers written in
+    a way that is not read.
 
     Attributes:
         columns: The columns in use, in the order of their features.
@@ -258,6 +271,8 @@ class Columns:
 
         results = on_threads(work, list(table.items()), rows=len(table))
         used = [column for column in results if isinstance(column, Column)]
+        before = np.cumsum([0, *(len(column.terms) for column in used)]).tolist()
+        used = [replace(each, before=start) for each, start in zip(used, before, strict=False)]
         left_out = [reason for reason in results if not isinstance(reason, Column)]
         listed = few([f"{name} ({reason})" for name, reason in left_out], shown=8)
         if not used:
@@ -287,6 +302,28 @@ class Columns:
     def of_words(self) -> tuple[str, ...]:
         """The names of the columns in use that hold categories or text."""
         return tuple(each.name for each in self.columns if each.kind in ("category", "text"))
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """The places of the features that hold the ids of terms."""
+        return self._places(lambda each: [len(each.values) + place for place in range(each.ids)])
+
+    @property
+    def words(self) -> NDArray[np.int64]:
+        """The places of the features that stand for words of texts."""
+        return self._places(lambda each: range(len(each.values) if each.kind == "text" else 0))
+
+    def hide_ids(self, std: ArrayLike) -> tuple[float, ...]:
+        """Standard deviations of all features, those of ids so large that networks see zeros."""
+        hidden = np.array(std, np.float64)
+        hidden[self.ids] = LARGEST
+        return tuple(hidden.tolist())
+
+    def _places(self, of_column: Callable[[Column], Iterable[int]]) -> NDArray[np.int64]:
+        first = np.cumsum([0, *(len(column.feature_names) for column in self.columns)])
+        pairs = zip(first, self.columns, strict=False)
+        found = [start + place for start, column in pairs for place in of_column(column)]
+        return np.array(found, np.int64)
 
     @property
     def row_number(self) -> str | None:
@@ -328,7 +365,10 @@ class Columns:
 
     def as_values(self) -> dict[str, Any]:
         """Plain values that JSON can hold."""
-        columns = [{**asdict(column), "values": list(column.values)} for column in self.columns]
+        columns = [
+            {**asdict(each), "values": list(each.values), "terms": list(each.terms)}
+            for each in self.columns
+        ]
         return {**asdict(self), "columns": columns, "left_out": [*map(list, self.left_out)]}
 
     @classmethod
@@ -336,7 +376,9 @@ class Columns:
         """The columns that `as_values` describes."""
         try:
             columns = [
-                Column(**{**entry, "values": tuple(map(str, entry["values"]))})
+                Column(
+                    **entry | {part: tuple(map(str, entry[part])) for part in ("values", "terms")}
+                )
                 for entry in values["columns"]
             ]
             for column in columns:
@@ -397,8 +439,8 @@ def _learn_category(counted: dict[str, int], cells: int, name: str, room: int) -
         if 2 * len(alike) > len(words[:1000]) and (differ or len(alike) > _CODES):
             raise _LeftOutError(reason.format(alike[0]))
     if differ:
-        if found := _frequent_words(words, max(room, MOST_WORDS)):
-            return Column(name, "text", found, missing=missing)
+        if learned := _learn_text(words, name, missing):
+            return learned
         raise _LeftOutError(f"text that differs from row to row, such as {quoted(words[0])}")
     if group := _identifies_group(name, len(words), present):
         raise _LeftOutError(group)
@@ -419,15 +461,18 @@ def _plain(word: str) -> str:
         return word.casefold() if word.casefold() in ("true", "false") else word
 
 
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text[:2000].casefold()))
-
-
-def _frequent_words(texts: Sequence[str], most: int) -> tuple[str, ...]:
-    """The most frequent words, without those of more than half of the texts."""
-    counts = Counter(word for text in texts for word in _words(text))
-    frequent = [(-rows, word) for word, rows in counts.items() if 3 <= rows <= len(texts) / 2]
-    return tuple(sorted(word for _, word in sorted(frequent)[:most]))
+def _learn_text(texts: Sequence[str], name: str, missing: int) -> Column | None:
+    """The encoding of texts; `None` if no three of them share a word."""
+    shared = shared_terms(texts)
+    # Words of more than half of the texts tell little.
+    frequent = [
+        term for term, rows in shared.items() if 3 <= rows <= len(texts) / 2 and " " not in term
+    ]
+    if not frequent:
+        return None
+    most = max(sum(term in shared for term in terms_of(text)) for text in texts)
+    values, terms = tuple(sorted(frequent[:_MOST_WORDS])), tuple(shared)
+    return Column(name, "text", values, missing=missing, terms=terms, ids=min(most, _MOST_IDS))
 
 
 def _kind_of_text(counted: Mapping[str, int]) -> tuple[Kind, str]:

@@ -164,6 +164,12 @@ class Dataset:
         return self.train.labels
 
     @property
+    def features(self) -> NDArray[Any]:
+        """The training images or rows as one array, without the ids of the terms of texts."""
+        array = self.train.array
+        return array if self.columns is None else np.delete(array, self.columns.ids, axis=1)
+
+    @property
     def num_classes(self) -> int:
         """Number of classes."""
         return len(self.class_names)

@@ -567,12 +567,13 @@ def dataset_from_rows(
     parts = on_threads(sums, row_parts(len(rows)), rows=len(rows))
     shift, squares = np.sum(parts, axis=0) / len(rows)
     std = np.sqrt(np.maximum(squares - shift**2, 0))
+    std = np.where(std < _SMALLEST_SPREAD, 1.0, std)
     return Dataset(
         name=name,
         splits=dict(splits),
         class_names=tuple(class_names),
         mean=tuple((first + shift).tolist()),
-        std=tuple(np.where(std < _SMALLEST_SPREAD, 1.0, std).tolist()),
+        std=tuple(std.tolist()) if columns is None else columns.hide_ids(std),
         clean=False,
         columns=columns,
     )

@@ -323,6 +323,8 @@ def make_examples(
         rows, labels, weight, together, _ = merge_rows(inputs, labels, weight, groups)
         together = together if cut else None
         statistics = statistics or row_statistics(rows, weight)
+        if admitted.form.columns is not None:
+            statistics = statistics[0], admitted.form.columns.hide_ids(statistics[1])
         inputs = standardize_rows(rows, statistics)
         normal = ((0.0,) * inputs.shape[1], (1.0,) * inputs.shape[1])
     names = tuple(str(name) for name in admitted.classes)

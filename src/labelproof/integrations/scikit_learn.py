@@ -274,6 +274,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
             weight=admitted.weight,
             class_weight=self.class_weight,
             groups=admitted.groups,
+            columns=admitted.form.columns,
             seed=seed,
         )
         candidates: list[Candidate] = (

@@ -38,7 +38,8 @@ class Blend(_WithBuffers):
     Args:
         tensors: `mean` and `std` of each feature, `weights` and `temperatures` of all variants,
             `mixing`, `prior` and `temperature` of their mean, and those of each member under names
-            such as `0.kernel.points`: index, kind and name.
+            such as `0.kernel.points`: index, kind and name. With texts, `ids` are the places of
+            features that hold the ids of terms, which have no mean.
 
     Raises:
         ValueError: The tensors are not those of a blend.
@@ -63,6 +64,11 @@ class Blend(_WithBuffers):
                     members.setdefault((int(place), kind), {})[part] = tensor
             for name in _BUFFERS:
                 self.register_buffer(name, tensors[name].double())
+            self.register_buffer("ids", tensors.get("ids", torch.zeros(0)).long())
+            self.features = len(self.mean) + len(self.ids)
+            rest = torch.ones(self.features, dtype=torch.bool)
+            rest[self.ids] = False
+            self.register_buffer("rest", rest.nonzero()[:, 0])
             classes = len(self.prior)
             self.mixed = not torch.equal(self.mixing, torch.eye(classes, dtype=torch.float64))
             self.members = nn.ModuleList(
@@ -73,7 +79,7 @@ class Blend(_WithBuffers):
                 if isinstance(member, _Forest) and not member.fits(len(self.mean)):
                     raise ValueError("a node of a tree leads nowhere")
             # Any other mismatch raises here, and not on the first rows.
-            output = self(torch.zeros(1, len(self.mean)))
+            output = self(torch.zeros(1, self.features))
             if output.shape != (1, classes) or not output.isfinite().all():
                 raise ValueError(f"it gives {output.tolist()}")
         except (KeyError, IndexError, TypeError, RuntimeError, ValueError) as error:
@@ -83,9 +89,16 @@ class Blend(_WithBuffers):
     @override
     def forward(self, rows: Tensor) -> Tensor:
         """Log-probabilities of the true classes, `(N, C)`, from unscaled rows `(N, F)`."""
+        terms = rows[:, self.ids].long()
+        rows = rows[:, self.rest] if len(self.ids) else rows
         wide = rows.double()
         standard = ((wide - self.mean) / self.std).clamp(-FARTHEST, FARTHEST)
-        tables = torch.cat([_as_probabilities(member(rows, standard)) for member in self.members])
+        tables = torch.cat(
+            [
+                _as_probabilities(member(terms if isinstance(member, _Words) else rows, standard))
+                for member in self.members
+            ]
+        )
         calibrated = _calibrate(tables, self.temperatures[:, None, None])
         mean = (self.weights[:, None, None] * calibrated).sum(dim=0)
         if self.mixed:
@@ -153,6 +166,21 @@ class _Kernel(_Member):
         return features @ self.coefficients
 
 
+class _Words(_Member):
+    """Regression on the terms of texts, `(N, L)` ids, and on the features `beside` them."""
+
+    names = ("rarity", "slopes", "beside", "features", "mean")
+
+    @override
+    def forward(self, rows: Tensor, standard: Tensor) -> Tensor:
+        known = torch.where((rows > 0) & (rows < len(self.rarity)), rows, 0)
+        weight = self.rarity[known]
+        weight = weight / weight.norm(dim=1, keepdim=True).clamp(min=1e-9)
+        texts = [(weight[:, None] @ slopes[known].double())[:, 0] for slopes in self.slopes]
+        ready = standard[:, self.beside] / max(len(self.beside), 1) ** 0.5
+        return torch.stack(texts) + ready @ self.features + self.mean
+
+
 class _Forest(_Member):
     """The mean of each variant's trees, whose nodes are in one table.
 
@@ -197,4 +225,9 @@ class _Forest(_Member):
         return found.mean(dim=2).movedim(1, 0)
 
 
-_KINDS: dict[str, type[_Member]] = {"linear": _Linear, "kernel": _Kernel, "forest": _Forest}
+_KINDS: dict[str, type[_Member]] = {
+    "linear": _Linear,
+    "kernel": _Kernel,
+    "forest": _Forest,
+    "words": _Words,
+}

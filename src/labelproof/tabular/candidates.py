@@ -7,13 +7,14 @@ class. A candidate has several variants (penalties) that share most of the work.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse import csr_array, hstack
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import ConvergenceWarning
@@ -24,6 +25,7 @@ from typing_extensions import Self
 
 from labelproof.data.images import Statistics
 from labelproof.data.splits import Holdout, folds
+from labelproof.data.texts import term_rarity, weigh_terms
 from labelproof.models.blend import FARTHEST, LEAST
 from labelproof.tabular.rows import row_statistics
 
@@ -37,20 +39,27 @@ _FEW_COEFFICIENTS = 100
 """Number of coefficients up to which Newton's method is faster than a quasi-Newton one."""
 _NEVER = -1e4
 """The score of a class that a linear model has not seen; its probability is 0."""
+_MOST_STEPS = 100
+"""Of conjugate gradients; most take 20 to 60."""
 _LARGEST_GROUP = 3
 """Rows of the largest group that one tree in twenty still leaves out whole."""
 
 
 class SoftRows(NamedTuple):
-    """Rows `(N, F)`, the probability of each class `(N, C)`, and the weight of each row `(N)`."""
+    """Rows `(N, F)`, the probability of each class `(N, C)`, and the weight of each row `(N)`.
+
+    `terms`, `(N, L)`, are the ids of the terms of its texts.
+    """
 
     rows: Floats
     labels: Floats
     weight: Floats
+    terms: NDArray[np.int32] = np.zeros((0, 0), np.int32)
 
     def take(self, kept: NDArray[np.int64]) -> SoftRows:
         """The rows at these indices."""
-        return SoftRows(self.rows[kept], self.labels[kept], self.weight[kept])
+        terms = self.terms[kept] if len(self.terms) else self.terms
+        return SoftRows(self.rows[kept], self.labels[kept], self.weight[kept], terms)
 
 
 @dataclass
@@ -84,8 +93,8 @@ class Candidate:
         self.fitted = list(self._train(examples, chosen or range(len(self.names))))
         return self
 
-    def predict(self, rows: Floats) -> Floats:
-        """The probabilities of each fitted variant, `(V, N, C)`."""
+    def predict(self, rows: Floats, terms: NDArray[np.int32] | None = None) -> Floats:
+        """The probabilities of each fitted variant, `(V, N, C)`; only `Words` reads terms."""
         return np.stack([as_probabilities(self._predict(model, rows)) for model in self.fitted])
 
     def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
@@ -115,7 +124,7 @@ class Candidate:
 
     def _classify(self, model: Any, examples: SoftRows) -> Any:
         """Train on a copy of each row for every class that is likely, with its probability."""
-        rows, labels, weight = examples
+        rows, labels, weight = examples[:3]
         row, label = np.nonzero(labels > _NEGLIGIBLE)
         if len(np.unique(label)) < 2:
             model = DummyClassifier()
@@ -258,6 +267,95 @@ def _normal_equations(features: Floats, examples: SoftRows) -> tuple[Floats, Flo
 
 
 @dataclass
+class Words(Candidate):
+    r"""Ridge regression of the labels on the terms of texts, and on the features beside them.
+
+    Squared errors average wrong labels out, and conjugate gradients solve for all classes at once,
+    in a hundredth of the time of logistic regression.
+
+    Attributes:
+        words: Features that stand for words, which are left out.
+    """
+
+    words: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    ridges: tuple[float, ...] = (0.5, 2.0, 6.0, 20.0)
+    rarity: Floats = field(default_factory=lambda: np.zeros(1), init=False, repr=False)
+    beside: NDArray[np.int64] = field(
+        default_factory=lambda: np.zeros(0, np.int64), init=False, repr=False
+    )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One for each ridge."""
+        return tuple(f"words (ridge={ridge:g})" for ridge in self.ridges)
+
+    def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
+        """By folds. How rare a term is needs no labels, so that all rows count."""
+        inputs = self._learn(examples)
+        predicted = []
+        for part in parts:
+            solved = self._solve(inputs[part.train], examples.take(part.train), self.ridges)
+            tables = [inputs[part.validation] @ slopes + mean for slopes, mean in solved]
+            predicted.append(as_probabilities(np.stack(tables)))
+        return np.concatenate(predicted, axis=1)
+
+    def _learn(self, examples: SoftRows) -> csr_array:
+        self.statistics = row_statistics(examples.rows, examples.weight)
+        self.beside = np.setdiff1d(np.arange(examples.rows.shape[1]), self.words)
+        self.rarity = term_rarity(examples.terms)
+        return self._inputs(examples.rows, examples.terms)
+
+    def _inputs(self, rows: Floats, terms: NDArray[np.int32]) -> csr_array:
+        """A sparse matrix of the terms' weights and the features beside them."""
+        ready = self._standardized(rows)[:, self.beside] / max(len(self.beside), 1) ** 0.5
+        return csr_array(hstack([weigh_terms(terms, self.rarity), csr_array(ready)]))
+
+    def _train(self, examples: SoftRows, chosen: Sequence[int]) -> Iterator[Any]:
+        yield from self._solve(
+            self._learn(examples), examples, [self.ridges[index] for index in chosen]
+        )
+
+    def _solve(
+        self, inputs: csr_array, examples: SoftRows, ridges: Iterable[float]
+    ) -> Iterator[tuple[Floats, Floats]]:
+        """For each ridge, slopes `(F, C)` and the mean of the labels."""
+        weight = examples.weight[:, None]
+        mean = (weight * examples.labels).sum(axis=0) / weight.sum()
+        flipped = inputs.T.tocsr()
+        target = flipped @ (weight * (examples.labels - mean))
+        for ridge in ridges:
+            slopes, left = np.zeros_like(target), target
+            step, size = left, (left**2).sum(axis=0)
+            enough = 1e-6 * size
+            for _ in range(_MOST_STEPS):
+                curved = flipped @ (weight * (inputs @ step)) + ridge * step
+                far = size / np.maximum((step * curved).sum(axis=0), LEAST**4)
+                slopes, left = slopes + far * step, left - far * curved
+                before, size = size, (left**2).sum(axis=0)
+                if (size <= enough).all():
+                    break
+                step = left + size / np.maximum(before, LEAST**4) * step
+            yield slopes, mean
+
+    def predict(self, rows: Floats, terms: NDArray[np.int32] | None = None) -> Floats:
+        """The probabilities of each fitted variant, `(V, N, C)`."""
+        inputs = self._inputs(rows, np.zeros((0, 0), np.int32) if terms is None else terms)
+        return as_probabilities(np.stack([inputs @ slopes + mean for slopes, mean in self.fitted]))
+
+    def tensors(self) -> tuple[str, dict[str, Any]]:
+        """The weight of each term, slopes of terms and of features, and the mean of the labels."""
+        slopes = np.stack([each for each, _ in self.fitted])
+        terms, features = np.split(slopes, [len(self.rarity)], axis=1)
+        return "words", {
+            "rarity": self.rarity,
+            "slopes": terms.astype(np.float32),
+            "beside": self.beside,
+            "features": features,
+            "mean": self.fitted[0][1],
+        }
+
+
+@dataclass
 class Forest(Candidate):
     """A forest on soft labels: on these, the squared error of regression is the Gini criterion.
 
@@ -293,7 +391,7 @@ class Forest(Candidate):
 
     def _out_of_bag(self, examples: SoftRows) -> tuple[Any, Floats]:
         """A forest, and predictions of each row by the trees that have seen none of its group."""
-        forest = self._make().fit(*examples)
+        forest = self._make().fit(*examples[:3])
         rows, predicted = examples.rows.astype(np.float32), np.zeros_like(examples.labels)
         groups = np.arange(len(rows)) if self.groups is None else self.groups
         for tree, drawn in zip(forest.estimators_, forest.estimators_samples_, strict=True):
@@ -321,7 +419,7 @@ class Forest(Candidate):
         if whole is not None and all(a is b for a, b in zip(whole[0], examples, strict=True)):
             yield whole[1]  # it was trained on all rows already
         else:
-            yield self._make().fit(*examples)
+            yield self._make().fit(*examples[:3])
 
     def _predict(self, model: Any, rows: Floats) -> Floats:
         return model.predict(rows).reshape(len(rows), -1)
@@ -392,7 +490,7 @@ class Confirmed(Forest):
                 yield forest
             predicted = self._predict(forest, examples.rows)
             predicted[kept] = unseen
-        yield self._make().fit(*examples.take(_confirmed(examples, predicted)))
+        yield self._make().fit(*examples.take(_confirmed(examples, predicted))[:3])
 
 
 @dataclass

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -45,9 +45,10 @@ from labelproof.tabular.candidates import (
     Kernel,
     Linear,
     SoftRows,
+    Words,
     as_probabilities,
 )
-from labelproof.tabular.rows import LabelledRows
+from labelproof.tabular.rows import LabelledRows, split_ids
 
 _KEPT = 0.03
 """Weight of the given label in a soft label, so that no class is without rows."""
@@ -97,6 +98,7 @@ class Committee:
             and its `weight`.
         held_out: Out-of-sample probabilities of the GIVEN labels of the training rows, `(N, C)`, as
             they were before equal ones were merged.
+        ids: The features that hold the ids of terms.
     """
 
     members: list[Candidate]
@@ -108,11 +110,13 @@ class Committee:
     noise: NoiseModel
     scores: dict[str, dict[str, float]]
     held_out: NDArray[np.float32]
+    ids: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def predict_proba(self, rows: NDArray[Any]) -> Floats:
         """The probability of each true class, `(N, C)`."""
-        wide = rows.astype(np.float64)
-        tables = (table for member in self.members for table in member.predict(wide))
+        rest, terms = split_ids(rows, self.ids)
+        wide = rest.astype(np.float64)
+        tables = (table for member in self.members for table in member.predict(wide, terms))
         calibrated = map(calibrate, tables, self.temperatures)
         mean = sum(weight * each for weight, each in zip(self.weights, calibrated, strict=True))
         true = take_back(torch.from_numpy(mean), torch.from_numpy(self.mixing)).numpy()
@@ -123,6 +127,7 @@ class Committee:
         names = ("weights", "temperatures", "mixing", "prior", "temperature")
         arrays: dict[str, Any] = {name: getattr(self, name) for name in names}
         arrays["mean"], arrays["std"] = self.members[0].statistics
+        arrays |= {"ids": self.ids} if len(self.ids) else {}
         for place, member in enumerate(self.members):
             kind, parts = member.tensors()
             arrays |= {f"{place}.{kind}.{name}": part for name, part in parts.items()}
@@ -135,8 +140,9 @@ def choose_candidates(examples: LabelledRows, *, seed: int, n_jobs: int | None) 
     common: dict[str, Any] = {"seed": seed, "n_jobs": n_jobs}
     # Leaves of one row are best if most labels are right; with many rows, they make large files.
     leaves = (1, 5, 60) if len(examples.rows) <= _MOST_OF_ONE else (5, 20, 60)
+    texts = examples.terms.size > 0
     candidates = [
-        Linear(**common),
+        Words(**common, words=examples.words) if texts else Linear(**common),
         Kernel(**common, sharpness=0.5),
         Kernel(**common, sharpness=4.0),
         *(Forest(**common, leaf=leaf, groups=examples.groups) for leaf in leaves),
@@ -268,7 +274,16 @@ def _make_committee(
     }
     shares, held_out = np.array(list(weights.values())), mean.astype(np.float32)[examples.became]
     return Committee(
-        members, shares, temperatures, mixing, prior, temperature, noise, scores, held_out
+        members,
+        shares,
+        temperatures,
+        mixing,
+        prior,
+        temperature,
+        noise,
+        scores,
+        held_out,
+        examples.ids,
     )
 
 
@@ -286,14 +301,18 @@ def _trust_labels(candidates: Sequence[Candidate], examples: LabelledRows) -> Co
     right = np.diag(prior)
     noise = NoiseModel(right, 1.0, 0.0, np.diag(examples.labels.mean(axis=0)))
     given = as_probabilities(examples.labels).astype(np.float32)[examples.became]
-    return Committee(members, even / len(members), even, right, prior, 1.0, noise, {}, given)
+    return Committee(
+        members, even / len(members), even, right, prior, 1.0, noise, {}, given, examples.ids
+    )
 
 
 def _held_out(candidate: Candidate, examples: LabelledRows, labels: Floats) -> Floats:
     """The out-of-sample predictions of each variant, `(V, cuts * N, C)`."""
     tables = []
     for parts in examples.cuts if candidate.folded else examples.cuts[:1]:
-        found = candidate.held_out(SoftRows(examples.rows, labels, examples.weight), parts)
+        found = candidate.held_out(
+            SoftRows(examples.rows, labels, examples.weight, examples.terms), parts
+        )
         table = np.empty_like(found)
         table[:, np.concatenate([part.validation for part in parts])] = found
         tables.append(table)
@@ -434,8 +453,8 @@ def _posterior(predicted: Floats, examples: LabelledRows, noise: NoiseModel) -> 
 def _weigh(labels: Floats, examples: LabelledRows) -> SoftRows:
     """The rows with class weights multiplied into their soft labels and weights."""
     if (examples.class_weight == 1).all():
-        return SoftRows(examples.rows, labels, examples.weight)
+        return SoftRows(examples.rows, labels, examples.weight, examples.terms)
     weighted = labels * examples.class_weight
     total = weighted.sum(axis=1)
     weighted = np.where(total[:, None] > 0, weighted / np.maximum(total[:, None], 1e-300), labels)
-    return SoftRows(examples.rows, weighted, examples.weight * total)
+    return SoftRows(examples.rows, weighted, examples.weight * total, examples.terms)

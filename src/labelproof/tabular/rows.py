@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labelproof.data.columns import Columns
 from labelproof.data.duplicates import find_duplicate_rows
 from labelproof.data.images import Statistics
 from labelproof.data.splits import Holdout, folds, joined_groups, splittable
@@ -64,13 +65,16 @@ class LabelledRows:
     """Labelled rows, cut into folds.
 
     Attributes:
-        rows: `(N, F)`.
+        rows: `(N, F)`, without ids.
         given: The given labels, class indices, `(N)`.
         weight: Of each row, `(N)`.
         class_weight: Of each class, `(C)`.
         cuts: Each cuts all rows into folds.
         became: The index in `rows` of each original row.
         groups: The group of each row, `(N)`, all of which stays in one fold; `None` without groups.
+        terms: The ids of the terms of each row's texts, `(N, L)`.
+        ids: Where these were among the features.
+        words: The features in `rows` that stand for words of texts.
     """
 
     rows: Floats
@@ -80,6 +84,9 @@ class LabelledRows:
     cuts: list[list[Holdout]]
     became: NDArray[np.int64] | slice = field(default_factory=lambda: slice(None))
     groups: NDArray[np.int64] | None = None
+    terms: NDArray[np.int32] = field(default_factory=lambda: np.zeros((0, 0), np.int32))
+    ids: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    words: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @cached_property
     def labels(self) -> Floats:
@@ -110,6 +117,7 @@ def label_rows(
     weight: Floats | None = None,
     class_weight: Any = None,
     groups: NDArray[np.int64] | None = None,
+    columns: Columns | None = None,
     seed: int,
 ) -> LabelledRows:
     """Rows and labels, cut into folds; groups and copies stay in one fold.
@@ -121,6 +129,7 @@ def label_rows(
         weight: Of each row, `(N)`; 1 by default.
         class_weight: `"balanced"`, a weight for each class, or `None`.
         groups: The group of each row, `(N)`.
+        columns: The columns that the features are from, to find texts.
         seed: Random seed of the folds.
     """
     weight = np.ones(len(rows)) if weight is None else weight
@@ -140,7 +149,16 @@ def label_rows(
     balance[present] = compute_class_weight(
         class_weight, classes=classes[present], y=classes[given]
     )
-    return LabelledRows(rows, given, weight, balance, cuts, became, together)
+    columns = Columns(()) if columns is None else columns
+    ids = columns.ids
+    words = np.flatnonzero(np.isin(np.delete(np.arange(rows.shape[1]), ids), columns.words))
+    rest, terms = split_ids(rows, ids)
+    return LabelledRows(rest, given, weight, balance, cuts, became, together, terms, ids, words)
+
+
+def split_ids(rows: NDArray[Any], ids: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Rows without the ids of terms, and these."""
+    return np.delete(rows, ids, axis=1) if len(ids) else rows, rows[:, ids].astype(np.int32)
 
 
 class MergedRows(NamedTuple):

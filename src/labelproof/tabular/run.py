@@ -89,6 +89,7 @@ def blend_rows(
         np.arange(dataset.num_classes),
         class_weight="balanced" if balanced else None,
         groups=None if train.groups is None else train.groups[used],
+        columns=dataset.columns,
         seed=configuration.seed,
     )
     return examples, rows

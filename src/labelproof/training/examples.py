@@ -70,7 +70,7 @@ def choose_examples(
             num_classes=dataset.num_classes,
             seed=configuration.seed,
             dataset=dataset.name,
-            features=dataset.train.array[used] if noise.kind == "instance" else None,
+            features=dataset.features[used] if noise.kind == "instance" else None,
             human=human,
         ).noisy
     held = np.zeros(0, dtype=np.int64)

@@ -236,8 +236,8 @@ def _with_weights(description: Description, weights: dict[str, Tensor]) -> nn.Mo
         network.load_state_dict(weights)
         return network
     blend = Blend(weights)
-    if (*blend.mean.shape, len(blend.prior)) != (*description.input_shape, classes):
-        raise ValueError(f"a blend of {len(blend.mean)} features and {len(blend.prior)} classes")
+    if (blend.features, len(blend.prior)) != (*description.input_shape, classes):
+        raise ValueError(f"a blend of {blend.features} features and {len(blend.prior)} classes")
     return blend
 
 
