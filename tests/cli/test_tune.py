@@ -13,10 +13,10 @@ NOISY = ("--noise", "symmetric:0.4", "--learning-rate", "0.1")
 
 def tune(folder: Path, *arguments: str, trials: int = 3) -> Result:
     table = write_things(folder / "my things.csv", label="sort")
-    return labelproof(
-        *("tune", table, "--label", "sort", "--device", "cpu", "--trials", str(trials)),
-        *("--output", folder / "tuning.json", *QUICK, *NOISY, *arguments),
-    )
+    words = ("--label", "sort", "--device", "cpu", "--trials", str(trials), *QUICK, *NOISY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        return labelproof("tune", table, *words, *arguments)
 
 
 Printed = tuple[Path, Result]
@@ -30,7 +30,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Printed:
 
 def test_a_search_lists_its_trials_and_says_what_it_chose(finished: Printed) -> None:
     folder, result = finished
-    kept = json.loads((folder / "tuning.json").read_text())
+    kept = json.loads((folder / "my things-tuning.json").read_text())
     assert len(kept["trials"]) == 3
     for trial in kept["trials"]:
         shown = f"{trial['accuracy']:.2f}% ± {trial['standard_error']:.2f}  {trial['loss']}"
@@ -46,7 +46,7 @@ def test_the_next_command_trains_what_was_chosen(finished: Printed, tmp_path: Pa
     words[words.index("--output") + 1] = str(tmp_path / "run")
     succeed(*words[1:], "--device", "cpu", "--no-audit")
     record = json.loads((tmp_path / "run" / "record.json").read_text())
-    kept = json.loads((finished[0] / "tuning.json").read_text())
+    kept = json.loads((finished[0] / "my things-tuning.json").read_text())
     assert record["configuration"]["loss"] == kept["choice"].partition(", l1=")[0]
     same = kept["about"]
     # The precision is resolved in a record, and a part is held out to validate on.
@@ -80,7 +80,7 @@ def test_another_search_is_refused_and_fresh_starts_anew(finished: Printed, tmp_
     refused = str(tune(finished[0], "--seed", "7").exception)
     assert "seed: 1 there, 7 here" in refused
     assert refused.endswith("choose another file (--output), or start over with --fresh")
-    file = tmp_path / "tuning.json"
+    file = tmp_path / "my things-tuning.json"
     file.write_text("something else")
     for fresh in ((), ("--fresh",)):
         refused = tune(tmp_path, *fresh, trials=1)

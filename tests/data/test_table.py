@@ -203,7 +203,7 @@ def test_columns_are_dropped_and_grouped_by_name(tmp_path: Path) -> None:
     assert dataset.group == "Patient"
     other, _ = warned(write(tmp_path, text.replace(",q,", ",p,")), drop="note", group="Patient")
     assert other.grouping != dataset.grouping
-    for argument, name in (("drop", "label"), ("drop", "nothing"), ("group", "nothing")):
+    for argument, name in (("drop", "label"), ("group", "label"), ("drop", "q"), ("group", "q")):
         options: dict[str, Any] = {argument: name}
         with pytest.raises(ValueError, match=f"{argument}: .*{name}"):
             load_table(file, **options)

@@ -77,7 +77,7 @@ def tune(
     *,
     loss_file: list[Path] | None = None,
     folds: int = 0,
-    output: Path = Path("tuning.json"),
+    output: Path | None = None,
     **given: Any,
 ) -> None:
     """Choose the loss and its hyperparameters without clean labels.
@@ -103,13 +103,15 @@ def tune(
         losses: A loss to try first, such as 'nce+mae'.
         folds: Folds of the cross-validation of each setting; 1 holds out a single part. By default
             3 below 10,000 examples, else 1.
-        output: The file of the search, written after every run.
+        output: The file of the search, written after every run; by default DATA-tuning.json.
     """
     with loading("Reading the data ..."):
         from labelproof.cli.console import DIVERGED, ending, terminal
+        from labelproof.verbs.summaries import stem_of
         from labelproof.verbs.tune import tune as choose_loss
 
-    given |= {"losses": given["losses"] or (), "folds": folds or "auto", "output": output}
+    given["output"] = output or Path(f"{stem_of(data, given['labels'])}-tuning.json")
+    given |= {"losses": given["losses"] or (), "folds": folds or "auto"}
     reporter = terminal()
     with ending(reporter):
         found = choose_loss(data, **given, progress=reporter)

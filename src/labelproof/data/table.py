@@ -368,6 +368,8 @@ def read_labelled(
         words = as_text(table[label])
     if group is not None:
         group = find_column(table.columns, group, place=place, argument="group")
+        if group == label:
+            raise ValueError(f"group: expected a column beside the labels, got {group!r}")
     whole, unlabelled = table, words == ""
     if unlabelled.all():
         raise ValueError(f"{place}: expected rows with labels, found none")
