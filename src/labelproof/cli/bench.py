@@ -80,7 +80,8 @@ def bench(
 
     Args:
         tables: symmetric, asymmetric, comparison, imbalance, webvision, beyond, human,
-            sweep-lambda, sweep-tau or sweep-p; several of them, or all that the dataset is in.
+            sweep-lambda, sweep-tau or sweep-p; several of them; or all, for every table of the
+            dataset.
         dataset: mnist, cifar10, cifar100 or webvision.
         seeds: Seeds, such as 1,2,3 or 1-3.
         runs: Folder of unfinished runs.
@@ -92,7 +93,7 @@ def bench(
         engine: local: this process; ray: a Ray cluster.
         address: The Ray cluster: auto, or HOST:PORT; by default a temporary one on this machine.
         cpus_per_run: With Ray: CPU cores and threads of each run.
-        dry_run: Train nothing; list what would be trained.
+        dry_run: Train nothing; list the runs to train.
     """
     reporter = terminal()
     if choose("engine", engine, ("local", "ray")) == "local" and address is not None:

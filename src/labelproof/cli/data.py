@@ -90,7 +90,7 @@ def download(
 @app.command()
 @takes()
 def verify(names: list[str] | None = None, *, data_root: Path | None = None) -> None:
-    """Compare datasets with what was published: counts, sizes and SHA-256.
+    """Compare datasets with the published ones: counts, sizes and SHA-256.
 
     Each dataset is written back in the publisher's format in memory, so that every version and
     compression can be verified. The exit code is 1 if anything differs.

@@ -35,9 +35,9 @@ def demo(
 ) -> None:
     """Train on digits with wrong labels, with and without sparse regularization.
 
-    Cross entropy, focal loss and generalised cross entropy, each plain and regularised, on 1,347
-    small digit images of which 40% are mislabelled. Prints a table and writes a page with curves.
-    Finished runs are kept and not trained again.
+    Trains cross entropy, focal loss and generalised cross entropy, each with and without the
+    regularizer, on 1,347 small digit images of which 40% are mislabelled. Prints a table and writes
+    a page with curves. Finished runs are not trained again.
 
     Args:
         noise: Label noise: symmetric:RATE, asymmetric:RATE, pair:RATE, instance:RATE or none.

@@ -51,7 +51,7 @@ def figure(
 
     Columns of accuracy are rates, or sym-0.4 and asym-0.4 for one kind of noise. Lines are means
     over the available seeds; bands reach from the lowest to the highest. A panel without records
-    says so. You can draw a loss of your own:
+    says so. You can draw your own loss:
 
         labelproof figure accuracy --dataset mnist --methods "CE gce(q=0.5)" --output mine.svg
 

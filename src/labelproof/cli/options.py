@@ -55,7 +55,7 @@ LOSS_FILES = "LABELPROOF_LOSSES"
 
 _HELP = {
     "run": "The run's folder.",
-    "strict": "Refuse data with unusable examples instead of leaving them out.",
+    "strict": "Raise an error for unusable examples instead of leaving them out.",
     "skip_unreadable": "Leave out unreadable images and rows without a label, with a warning.",
     "loss_file": "A Python file that defines your own losses, LOSSES = {'mine': MyLoss}. Its code "
     f"runs. {LOSS_FILES} in the environment does the same.",
@@ -63,7 +63,7 @@ _HELP = {
     "cifar-n/cifar10n.npz or CIFAR-10_human.pt in --data-root.",
     "open_page": "Open the page in a browser.",
     "records": "Folder of the records, one small file per run.",
-    "dataset": "mnist, cifar10, cifar100 or webvision; by default the only one.",
+    "dataset": "mnist, cifar10, cifar100 or webvision; by default the table's only one.",
     "methods": "Rows or lines, separated by spaces or commas, such as 'CE CE+SR', by default the "
     "paper's; also a loss as text, such as 'gce(q=0.5)+sr'.",
     "columns": "Columns, such as 0.4,0.8 or '0.4 0.8'; by default the paper's.",

@@ -36,7 +36,7 @@ def evaluate(
     network: str | None = None,
     **given: Any,
 ) -> None:
-    """Evaluate a run: accuracy, accuracy of each class, and confusions.
+    """Evaluate a run: accuracy, accuracy per class, and confusion matrix.
 
     On the test split of its dataset:
 
@@ -168,10 +168,10 @@ def export(
         labelproof export labelproof-runs/digits-ce-s1-0123abcd --output digits.onnx
 
     The network takes uint8 pixels from 0 to 255 of shape (N, C, H, W), for any N, and returns
-    logits of shape (N, classes). Normalisation is inside. The command prints how to resize other
-    images. The file stores that and the class names as JSON under the key labelproof. A network for
-    a table takes rows of numbers: the JSON lists them in order under features, and how to make them
-    under columns.
+    logits of shape (N, classes). It includes the normalisation. The command prints how to resize
+    other images; the file stores this and the class names as JSON under the key labelproof. A
+    network for a table takes rows of numbers: the JSON lists them in order under features, and how
+    to compute them under columns.
 
     ONNX needs two more packages: pip install 'labelproof\[onnx]'.
 

@@ -38,24 +38,24 @@ def table(
     format: str | None = None,
     output: Path | None = None,
 ) -> None:
-    """Show a table of the paper: what was measured, what was published, and the difference.
+    """Show a table of the paper: our results, the published ones, and the difference.
 
-    The table of symmetric noise on CIFAR-10, for a paper of your own:
+    The table of symmetric noise on CIFAR-10, for your own paper:
 
         labelproof table symmetric --dataset cifar10 --output symmetric.tex
 
     It uses only the records that 'labelproof bench' keeps: accuracy after the last epoch, mean and
     standard deviation over the available seeds. A cell without records shows a dash. Records with
     another number of epochs, or of data of another size than the published ones, are left out and
-    counted on stderr. A loss of your own gets a row once it is trained:
+    counted on stderr. Your own loss gets a row once it is trained:
 
         labelproof bench symmetric --dataset mnist --methods 'gce(q=0.5)'
 
     Args:
         name: symmetric, asymmetric, comparison, imbalance, webvision, beyond, human, sweep-lambda,
             sweep-tau or sweep-p; or summary: which cells of all tables reproduce.
-        format: markdown, latex, html or csv; a summary has no latex. By default the one that
-            --output ends in, else markdown.
+        format: markdown, latex, html or csv; a summary has no latex. By default from the ending of
+            --output, else markdown.
         output: The file to write; by default stdout.
     """
     chosen = choose_format(format, output)
@@ -97,12 +97,12 @@ def compare(folders: list[Path], *, format: str | None = None, output: Path | No
     Runs that differ only in their seed form one row: mean and standard deviation of the accuracy
     after the last epoch, and the number of seeds. The row also has the settings in which rows
     differ, and the difference to the best row on the same data and noise, paired by seed. Without a
-    test split the accuracy is on held-out labels, which may be wrong themselves. Unfinished runs
-    are left out and listed on stderr.
+    test split, accuracy is measured on held-out labels, which may be wrong. Unfinished runs are
+    left out and listed on stderr.
 
     Args:
         folders: Runs, or folders of runs or records, with subfolders.
-        format: markdown, latex or csv; by default the one that --output ends in, else markdown.
+        format: markdown, latex or csv; by default from the ending of --output, else markdown.
         output: The file to write; by default stdout.
     """
     chosen = choose_format(format, output, COMPARISONS)

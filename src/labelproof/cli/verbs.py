@@ -32,7 +32,7 @@ def fit(
     dry_run: bool = False,
     **given: Any,
 ) -> None:
-    """Train on your own data, when an unknown share of its labels is wrong.
+    """Train on your own data when some of its labels are wrong.
 
     A folder of images, or a table:
 
@@ -45,7 +45,7 @@ def fit(
     On a table, classifiers are compared on held-out labels, and the best are blended; that takes
     seconds. On images, or with any option about a network or its training, a network is trained
     with a robust loss, and a tenth of the examples is held out for validation. At the end, labels
-    that look wrong are flagged in a report. Use the folder it leaves to predict and to review:
+    that look wrong are flagged in a report. Use the run's folder to predict and to review:
 
         labelproof predict photos-fit new-photos/
 
@@ -83,8 +83,8 @@ def tune(
     """Choose the loss and its hyperparameters without clean labels.
 
     The search holds out some examples with their noisy labels, trains each setting on the rest and
-    chooses the one that agrees best with the held-out labels. It starts with settings that are
-    known to work and continues with steps from the best and new draws.
+    chooses the one that best predicts the held-out labels. It starts with settings that are known
+    to work, then varies the best ones and draws new ones.
 
         labelproof tune photos/ --trials 20
 
@@ -242,8 +242,8 @@ def audit(
 
     Each label is judged by a model that has not seen it: on a table by a blend of classifiers, in
     seconds; on images, or with any option about a network or its training, by networks trained by
-    cross-validation with a robust loss. Without training: a run of 'labelproof fit', or the
-    predictions of any other model:
+    cross-validation with a robust loss. To audit without training, pass a run of 'labelproof fit'
+    or the predictions of another model:
 
         labelproof audit photos-fit
 
@@ -264,9 +264,8 @@ def audit(
             file with one name per line, or names separated by commas. By default the classes,
             sorted by name.
         id: A column of the table, such as customer_id, to write beside each suspect. With
-            --probabilities also the column of the predictions that identifies the sample, by the
-            column of the same name in the data, or by the audit's sample names ('line 7', or a path
-            within the folder).
+            --probabilities it also matches predictions to samples: by the column of that name in
+            the data, else by the audit's sample names ('line 7', or a path within the folder).
         labels: A table with the columns sample and label that replaces the data's own labels, such
             as 'labelproof review' exports; samples with an empty label are left out.
         output: The audit's folder; by default NAME-OF-THE-DATA-audit, or RUN/audit.
@@ -300,8 +299,8 @@ def review(folder: Path, **given: Any) -> None:
     training as unsure, Z undoes the last decision. Each decision is saved at once; Ctrl-C ends the
     review, and the same command resumes it.
 
-    The exported table has one row per sample: sample, given, label, decision, and the id after
-    the sample if the audit had --id. Unsure samples have an empty label.
+    The exported table has one row per sample with the columns sample, id (if the audit had --id),
+    given, label and decision. Unsure samples have an empty label.
 
     The server accepts connections from this machine only. From another machine, forward the port
     under the same number: ssh -L 8000:127.0.0.1:8000 HOST, and use --port 8000 there.

@@ -114,7 +114,7 @@ def audit(
         network: See `fit`.
         epochs: See `fit`.
         minutes: Approximate time limit for images on a CPU, by default 30: smaller networks or
-            fewer epochs, by the speed of the first steps. The folder keeps the choice. Not with
+            fewer epochs, by the speed of the first steps. The folder stores the choice. Not with
             --epochs.
         noise: See `fit`.
         seed: See `fit`.

@@ -265,11 +265,12 @@ def fit(
             like.
         labels: A table with the columns sample and label that replaces the data's own labels, such
             as a review exports; samples with an empty label are left out.
-        annotators: Columns of a table with the labels of several annotators, instead of `label`:
-            the class that they make most probable is the label. How accurate each is follows.
+        annotators: Columns of a table with the labels of several annotators, instead of `label`;
+            the class that they make most probable becomes the label. The accuracy of each is
+            estimated.
         drop: Columns of a table to ignore.
-        group: A column that says which samples belong together, such as a patient: they are never
-            split apart. The column is not a feature.
+        group: A column that identifies samples that belong together, such as a patient; they stay
+            on one side of every split. The column is not a feature.
         decimal: The decimal separator of numbers in a table.
         thousands: The thousands separator of numbers in a table.
         loss: What a network minimises, such as `ce`, `gce(q=0.7)` or `ce+sr`; by default sparse
@@ -292,10 +293,10 @@ def fit(
         device: `auto` (the fastest available), `cpu`, `cuda`, `cuda:1` or `mps`.
         workers: Processes that decode images that do not fit in memory; by default one per core, at
             most 16.
-        image_memory: Megabytes for decoded images, by default 400, with a GPU 4000; beyond that,
+        image_memory: Megabytes for decoded images, by default 400, or 4000 with a GPU; beyond that,
             images are decoded again in every epoch.
         minutes: Approximate time limit for images on a CPU, by default 10: network, image size and
-            epochs are chosen by the speed of the first steps. The folder keeps the choice. Not
+            epochs are chosen by the speed of the first steps. The folder stores the choice. Not
             with `epochs`.
         audit: Audit the labels at the end; the audit and its page are written to the folder audit
             in the run's folder.

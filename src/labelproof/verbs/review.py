@@ -36,9 +36,9 @@ def review(
 
     Args:
         folder: The folder of an audit, or of a run with one.
-        port: The port; 0 takes a free one.
+        port: The port; 0 chooses a free one.
         open_page: Whether to open the page in a browser.
-        data: The path of the data, if they were moved since the audit.
+        data: The path of the data, if it moved since the audit.
         export: Instead of serving, write the decisions to this CSV file: `sample`, the `id`
             if the audit has ids, `given`, `label`, `decision`; `-` is stdout.
         progress: As for `labelproof.fit`; it also gets the address.

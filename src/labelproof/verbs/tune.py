@@ -53,8 +53,8 @@ def tune(
     """Choose the loss and its hyperparameters without clean labels.
 
     The search holds out some examples with their noisy labels, trains each setting on the rest and
-    chooses the one that agrees best with the held-out labels. It starts with settings that are
-    known to work and continues with steps from the best and new draws.
+    chooses the one that best predicts the held-out labels. It starts with settings that are known
+    to work, then varies the best ones and draws new ones.
 
     Args:
         data: As for `labelproof.fit`.
@@ -64,7 +64,7 @@ def tune(
         folds: Folds of the cross-validation of each setting; 1 holds out a single part. `"auto"`
             takes 3 below 10,000 examples, else 1.
         seconds: Start no run after this many seconds.
-        prune: Abandon settings early that are clearly behind.
+        prune: Stop settings early that are clearly behind.
         at_once: Runs at a time on the device.
         labels: See `fit`.
         annotators: See `fit`.
