@@ -26,25 +26,6 @@ from labelproof.losses.cross_entropy import LOG_ZERO
 from labelproof.losses.penalty import SPARSE
 from labelproof.ranges import whole, within
 
-__all__ = [
-    "GradientTerms",
-    "RiskLine",
-    "as_symmetric_cross_entropy",
-    "confidence_epsilon",
-    "gradient_terms",
-    "loss_is_bounded",
-    "noise_factor",
-    "noisy_risk",
-    "noisy_risk_line",
-    "one_hot_deviation",
-    "permutation_distance",
-    "permutation_set",
-    "risk",
-    "risk_bound",
-    "symmetry_gap",
-    "transition_is_tolerable",
-]
-
 
 def symmetry_gap(loss: Loss, outputs: Tensor) -> Tensor:
     r"""How far a loss is from the symmetric condition, $\max_u S(u) - \min_u S(u)$.
@@ -166,9 +147,7 @@ def noisy_risk(loss: Loss, outputs: Tensor, labels: Tensor, *, transition: Tenso
     """
     values = _label_values(loss, outputs)
     num_classes = values.shape[-1]
-    if labels.shape != values.shape[-2:-1] or not bool(
-        ((labels >= 0) & (labels < num_classes)).all()
-    ):
+    if labels.shape != values.shape[-2:-1] or not {*labels.tolist()} <= {*range(num_classes)}:
         raise ValueError(
             f"labels: expected class indices from 0 to {num_classes - 1}, one for each of the "
             f"outputs {tuple(values.shape)}, got shape {tuple(labels.shape)}"
@@ -473,13 +452,7 @@ def _label_values(loss: Loss, outputs: Tensor, *, name: str = "outputs") -> Tens
             f"1, got shape {tuple(outputs.shape)}; torch.softmax makes them from logits"
         )
     flat = outputs.reshape(-1, outputs.shape[-1])
-    values = loss.label_values(Outputs(flat.log()))
-    if bool(values.isnan().any()):
-        place = int(values.isnan().any(dim=1).nonzero()[0])
-        raise ValueError(
-            f"loss: {type(loss).__name__} has no value (NaN) at the output {flat[place].tolist()}"
-        )
-    return values.reshape(outputs.shape)
+    return loss.label_values(Outputs(flat.log())).reshape(outputs.shape)
 
 
 def _admit_transition(transition: Tensor, *, num_classes: int | None = None) -> Tensor:

@@ -332,7 +332,6 @@ def test_what_cannot_be_meant_is_refused():
         (lambda: theory.symmetry_gap(MAE, torch.randn(4, 3)), "outputs"),
         (lambda: theory.symmetry_gap(MAE, torch.ones(3, 1)), "outputs"),
         (lambda: theory.symmetry_gap(MAE, torch.tensor([0.5, math.nan])), "outputs"),
-        (lambda: theory.symmetry_gap(0 * CrossEntropy() + MAE, torch.eye(2)), r"loss: .*NaN"),
         (lambda: theory.symmetry_gap(foreign, uniform), "loss: .*as_loss"),
         (lambda: theory.permutation_set(torch.eye(2)), "vector"),
         (lambda: theory.permutation_set(torch.arange(10)), "vector"),
