@@ -19,7 +19,6 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
@@ -36,8 +35,6 @@ PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 CLASS_COLORS = (*PALETTE, "#8c564b", "#7f7f7f", "#bcbd22", "#9467bd")
 SOFT = "#57606a"
 """The colour of notes."""
-_GREY = "#8a8f98"
-
 
 Styles = Mapping[str, tuple[str, bool]]
 """The colour of each line by name, and whether it is dashed."""
@@ -92,13 +89,10 @@ def draw_figure(
     across, width, height = kind.layout
     styles, across = kind.styles(panels[0]), min(across, len(panels))
     with house_style():
-        figure = Figure(
-            (max(width * across, 6.3), height * -(-len(panels) // across) + 1.2),
-            layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.1),
-        )
-        title = kind.title.format(DATASETS[dataset])
-        figure.suptitle(title, fontsize=13, fontweight="bold")
-        places = figure.subplots(-(-len(panels) // across), across, squeeze=False).flat
+        down = -(-len(panels) // across)
+        figure = Figure((max(width * across, 6.3), height * down + 1.2))
+        figure.suptitle(kind.title.format(DATASETS[dataset]))
+        places = figure.subplots(down, across, squeeze=False).flat
         for axes, panel in itertools.zip_longest(places, panels):
             if panel is None:  # the rest of the last row
                 axes.set_axis_off()
@@ -112,24 +106,21 @@ def draw_figure(
             ],
             loc="outside lower center",
             ncols=max(across, 3),
-            frameon=False,
         )
     return figure
 
 
 def draw_curves(panel: Panel, styles: Styles, *, limits: tuple[float, float]) -> str:
     """Draw mean curves with a band from the lowest to the highest seed; return SVG."""
-    figure = Figure(figsize=(5.6, 3.6), layout="constrained")
-    axes = figure.add_subplot()
-    _plot(axes, panel, styles, limits=limits)
-    axes.set(title=panel.title)
-    axes.legend(ncols=2, fontsize="small", frameon=False)
+    with house_style():
+        figure = Figure((5.6, 3.6))
+        axes = figure.add_subplot(title=panel.title)
+        _plot(axes, panel, styles, limits)
+        axes.legend(ncols=2, fontsize="small")
     return to_svg(figure, panel.title)
 
 
-def _plot(
-    axes: Axes, panel: Panel, styles: Styles, *, limits: tuple[float, float] | None = None
-) -> None:
+def _plot(axes: Axes, panel: Panel, styles: Styles, limits: tuple[float, float] | None) -> None:
     """Draw the mean of each line's seeds, and a band from the lowest to the highest."""
     for line in panel.lines:
         if line.seeds:
@@ -142,19 +133,11 @@ def _plot(
                 axes.fill_between(epochs, low, high, color=color, alpha=0.15, lw=0)
     axes.set(xlabel="epoch", xlim=(0, panel.epochs), ylim=limits)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    axes.grid(alpha=0.25)
-    soften(axes)
+    axes.grid(visible=True)
 
 
 def _line(dashed: bool) -> Any:
     return (0, (4, 2)) if dashed else "solid"
-
-
-def soften(axes: Axes) -> None:
-    """Draw frames and ticks in a grey that is legible on light and dark backgrounds."""
-    for spine in axes.spines.values():
-        spine.set_color(_GREY)
-    axes.tick_params(color=_GREY)
 
 
 def to_svg(figure: Figure, description: str) -> str:
@@ -203,7 +186,7 @@ def _draw_panel(
     axes: Axes, panel: Panel, styles: Styles, width: float, limits: tuple[float, float] | None
 ) -> None:
     """Draw a panel of about `width` inches, with a note on missing records."""
-    _plot(axes, panel, styles, limits=limits)
+    _plot(axes, panel, styles, limits)
     axes.set(title=wrap_to(width, panel.title, size=11.5))
     if len(panel.missing) == len(panel.lines):
         axes.set(yticks=[])
@@ -322,17 +305,14 @@ def draw_embeddings(
     labels = [wrap_to(_PANEL - 0.5, label, size=11) for label in loss_labels(methods)]
     beside = _LINE * max(label.count("\n") for label in labels)
     with house_style():
-        figure = Figure(
-            (max(_PANEL * len(noises), 6.2) + beside, _PANEL * len(methods) + 1.1),
-            layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06),
-        )
-        figure.suptitle(title, fontsize=13, fontweight="bold")
+        width = max(_PANEL * len(noises), 6.2) + beside
+        figure = Figure((width, _PANEL * len(methods) + 1.1))
+        figure.suptitle(title)
         grid = figure.subplots(len(methods), len(noises), squeeze=False)
-        for row, method in enumerate(methods):
-            for column, noise in enumerate(noises):
-                _draw(grid[row, column], by_place.get((method, noise)))
-                if column == 0:
-                    grid[row, column].set_ylabel(labels[row])
+        for method, label, places in zip(methods, labels, grid, strict=True):
+            places[0].set_ylabel(label)
+            for noise, axes in zip(noises, places, strict=True):
+                _draw(axes, by_place.get((method, noise)))
         names = list(class_names)[:MOST_CLASSES]
         handles = [
             grid[0, 0].scatter([], [], s=30, color=color, label=name, lw=0)
@@ -342,7 +322,6 @@ def draw_embeddings(
             handles=handles,
             loc="outside lower center",
             ncols=len(names) if max(map(len, names)) < 3 else 5,
-            frameon=False,
             handletextpad=0.1,
             columnspacing=0.9,
         )
@@ -351,7 +330,6 @@ def draw_embeddings(
 
 def _draw(axes: Axes, embedding: Embedding | None) -> None:
     axes.set(xticks=[], yticks=[])
-    soften(axes)
     if embedding is None:
         axes.text(0.5, 0.5, "no run", transform=axes.transAxes, ha="center", color=SOFT)
         return
