@@ -57,24 +57,23 @@ def write_dataset_page(
     matrices = {} if noisy is None else {"meant": noisy.matrix, "came": noisy.empirical_matrix}
     numbered = dataset.num_classes <= NUMBERED_CLASSES
     counted = {"before": labels, "after": given, "wrong": given[labels != given]}
+    largest = [] if noisy is None or numbered else most_frequent(noisy.counts, SHOWN_CONFUSIONS)
     return write_page(
         Path(path),
         "dataset.html",
         title=f"{dataset.name}: labels {'as given' if noisy is None else 'with noise'}",
         dataset=dataset,
         finding=finding(dataset, noisy),
-        noisy=noisy is not None,
-        own=not dataset.clean,
+        noisy=noisy,
         rows=rows,
         columns=min(max(len(row["samples"]) for row in rows), COLUMNS),
-        num_classes=dataset.num_classes,
         counts={
             name: np.bincount(part, minlength=dataset.num_classes).tolist()
             for name, part in counted.items()
         },
         matrices={name: matrix.tolist() for name, matrix in matrices.items()} if numbered else {},
         pictures={} if numbered else {name: heat_picture(each) for name, each in matrices.items()},
-        confusions=[] if noisy is None or numbered else _confusions(noisy),
+        confusions=largest,
         one_size=isinstance(dataset.train.images, np.ndarray),
         exact=max(dataset.image_shape[1:]) <= EXACT_PIXELS,
         short_names=max(map(len, dataset.class_names)) <= 3,
@@ -125,16 +124,3 @@ def _rows(
         row = {"name": names[label], "images": len(members), "wrong": wrong}
         rows.append({**row, "samples": row_samples})
     return rows
-
-
-def _confusions(noisy: NoisyLabels) -> list[dict[str, Any]]:
-    """The most frequent confusions, for matrices too large to show numbers."""
-    return [
-        {
-            "pair": pair,
-            "intended": noisy.matrix[pair],
-            "empirical": noisy.empirical_matrix[pair],
-            "images": noisy.counts[pair],
-        }
-        for pair in most_frequent(noisy.counts, SHOWN_CONFUSIONS)
-    ]
