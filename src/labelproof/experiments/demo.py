@@ -14,12 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 import torch
 
 from labelproof.data import load_digits
-from labelproof.experiments.figures import Embedding, embed
 from labelproof.training import (
     Configuration,
     DivergedError,
@@ -32,7 +30,6 @@ from labelproof.training import (
 from labelproof.training.execution import interrupts
 from labelproof.training.files import remove_folder
 from labelproof.training.run_folder import RunFolder
-from labelproof.training.trained_network import load_network
 
 SPARSE = "sr(tau=0.5,p=0.1,lambda0=5,rho=1.1,normalize=false)"
 """The regulariser of every regularised row."""
@@ -142,13 +139,6 @@ def train_all(
             for process in multiprocessing.active_children():
                 process.terminate()
             raise
-
-
-def embed_digits(result: Result) -> Embedding:
-    """The embedding of the test images by a trained network."""
-    dataset = load_digits()
-    assert result.job.folder is not None  # noqa: S101
-    return embed(load_network(result.job.folder), dataset, np.arange(len(dataset.test)))
 
 
 def plain(method: str) -> str | None:

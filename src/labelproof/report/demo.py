@@ -7,11 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
-from labelproof.data.published import DATASETS
-from labelproof.experiments.demo import Result, embed_digits, plain, rows
-from labelproof.experiments.figures import Line, Panel
+import numpy as np
+
+from labelproof.data import load_digits
+from labelproof.experiments.demo import Result, plain, rows
+from labelproof.experiments.figures import Line, Panel, embed
 from labelproof.report.figures import draw_curves, draw_embeddings, method_styles, to_svg
 from labelproof.report.page import render_words, write_page
+from labelproof.training.trained_network import load_network
 
 ENOUGH_EPOCHS = 20
 
@@ -63,15 +66,11 @@ def _curves(runs: Sequence[Result], metric: str, title: str, limits: tuple[float
 
 
 def _embedding(runs: Sequence[Result]) -> str:
-    embeddings = [
-        replace(
-            embed_digits(run),
-            method=plain(run.method) or run.method,
-            noise="plain" if plain(run.method) is None else "with SR",
-        )
-        for run in runs
-    ]
-    title = "Features of the test images (t-SNE)"
-    return to_svg(
-        draw_embeddings(embeddings, title=title, class_names=DATASETS["digits"].class_names), title
-    )
+    digits, embeddings, title = load_digits(), [], "Features of the test images (t-SNE)"
+    for method, job, _ in runs:
+        assert job.folder is not None  # noqa: S101
+        found = embed(load_network(job.folder), digits, np.arange(len(digits.test)))
+        without = plain(method)
+        column = "plain" if without is None else "with SR"
+        embeddings.append(replace(found, method=without or method, noise=column))
+    return to_svg(draw_embeddings(embeddings, title=title, class_names=digits.class_names), title)
