@@ -329,10 +329,7 @@ def _shares(cells: pd.DataFrame) -> Rows:
     counts = _counts(cells)
     share = (100 * counts["within"] / counts["measured"]).map("{:.0f}%".format)
     counts["share"] = share.where(counts["measured"] > 0, MISSING)
-    counts["table"], counts["dataset"] = (
-        counts["table"].map(TABLES),
-        counts["dataset"].map(DATASETS),
-    )
+    counts = counts.replace({"table": TABLES, "dataset": DATASETS})
     return [list(counts), *counts.astype(str).to_numpy().tolist()]
 
 
