@@ -107,10 +107,8 @@ def bench(
     )
     if epochs is not None:
         planned = [
-            replace(run, configuration=replace(run.configuration, epochs=epochs)) for run in planned
+            run._replace(configuration=replace(run.configuration, epochs=epochs)) for run in planned
         ]
-    # A loss written in two ways is one run, in one folder.
-    planned = list({run.configuration: run for run in planned}.values())
     load = BenchData(data_root, RecordStore(records))
     todo = [run for run in planned if not load.is_done(run.configuration)]
     folders = [runs / run.configuration.name for run in todo]
@@ -118,7 +116,7 @@ def bench(
     if dry_run:
         for run, folder in zip(todo, folders, strict=True):
             started = f"  started in {folder}" if folder.is_dir() else ""
-            tell(f"{run.cell.method:<12} {run.cell.column:<10} {folder.name}{started}")
+            tell(f"{run.method:<12} {run.column:<10} {folder.name}{started}")
         return
     if not todo:
         return

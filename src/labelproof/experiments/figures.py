@@ -139,7 +139,7 @@ def sweep_panels(
     panels = []
     for method in choose_rows(sweep, dataset, methods):
         runs = plan(sweep, dataset, methods=[method], columns=columns)
-        names = [f"{symbol} = {run.cell.column}" for run in runs]
+        names = [f"{symbol} = {run.column}" for run in runs]
         title = (
             method.replace("(tau=", ", τ = ").replace(")", "") if "SR(tau=" in method else method
         )
@@ -173,7 +173,7 @@ def _panel(
     metric: str,
     names: Sequence[str] = (),
 ) -> Panel:
-    names = names or [run.cell.method for run in runs]
+    names = names or [run.method for run in runs]
     values = [_values(store, run, metric) for run in runs]
     lines = [Line(name, seeds) for name, seeds in zip(names, values, strict=True)]
     return Panel(title, lines, runs[0].configuration.epochs)

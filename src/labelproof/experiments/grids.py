@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from labelproof.experiments import presets
 from labelproof.losses import format_loss, parse_loss
@@ -23,28 +23,21 @@ LATER_ROWS = (
 """The methods of the tables `beyond` and `human`, if a dataset has settings for them."""
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A cell of a table.
+class PlannedRun(NamedTuple):
+    """One seed of a cell.
 
     Attributes:
         table: One of `GRIDS`.
         dataset: The dataset's name.
         method: The row.
         column: The column, as the paper names it.
+        configuration: All settings of the run.
     """
 
     table: str
     dataset: str
     method: str
     column: str
-
-
-@dataclass(frozen=True)
-class PlannedRun:
-    """One seed of a cell."""
-
-    cell: Cell
     configuration: Configuration
 
 
@@ -98,21 +91,18 @@ def plan(
 
     Example:
         >>> runs = plan("symmetric", "mnist", methods=["CE", "gce(q=0.5)"], columns=["0.8"])
-        >>> [(run.cell.method, run.configuration.loss) for run in runs]
+        >>> [(run.method, run.configuration.loss) for run in runs]
         [('CE', 'ce'), ('gce(q=0.5)', 'gce(q=0.5)')]
     """
     grid = GRIDS[choose("table", table, GRIDS)]
     rows = choose_rows(table, dataset, methods)
     known = grid.columns_of(dataset)
     taken = [choose("column", column, known) for column in columns] or known
+    cells = [(method, column) for column in taken for method in rows]
     return [
-        PlannedRun(
-            Cell(table, dataset, method, column),
-            replace(grid.configure(dataset, method, column), seed=seed),
-        )
+        PlannedRun(table, dataset, *cell, replace(grid.configure(dataset, *cell), seed=seed))
         for seed in seeds
-        for column in taken
-        for method in rows
+        for cell in cells
     ]
 
 
@@ -268,11 +258,11 @@ GRIDS: Mapping[str, Grid] = {
 def plan_all(
     dataset: str,
     *,
-    seeds: Iterable[int],
+    seeds: Sequence[int],
     methods: Names = (),
     columns: Names = (),
     tables: Names = (),
-) -> Iterator[PlannedRun]:
+) -> list[PlannedRun]:
     """The runs of several tables; cells that two of them share appear once.
 
     Args:
@@ -284,31 +274,28 @@ def plan_all(
             `methods` not the sweeps, which have other rows.
 
     Example:
-        >>> len(list(plan_all("mnist", seeds=[1], methods=["CE"])))
+        >>> len(plan_all("mnist", seeds=[1], methods=["CE"]))
         9
-        >>> rate = list(plan_all("mnist", seeds=[1], methods=["CE"], columns=["0.4"]))
-        >>> [run.cell.table for run in rate]
+        >>> rate = plan_all("mnist", seeds=[1], methods=["CE"], columns=["0.4"])
+        >>> [run.table for run in rate]
         ['symmetric', 'asymmetric']
-        >>> len(list(plan_all("cifar10", seeds=[1], tables=["sweep-tau", "sweep-p"])))
+        >>> len(plan_all("cifar10", seeds=[1], tables=["sweep-tau", "sweep-p"]))
         12
     """
-    seen: set[Configuration] = set()
-    seeds = list(seeds)
-    grids = {
-        name: grid
+    papers = [
+        name
         for name, grid in GRIDS.items()
         if dataset in grid.datasets
         and not grid.later
         and not (methods and name.startswith("sweep-"))
-    }
-    if tables:
-        grids = {name: GRIDS[choose("table", name, GRIDS)] for name in tables}
+    ]
+    grids = {name: GRIDS[choose("table", name, GRIDS)] for name in tables or papers}
     known = [column for grid in grids.values() for column in grid.columns_of(dataset)]
     taken = {choose("column", column, known) for column in columns}
+    runs: dict[Configuration, PlannedRun] = {}
     for name, grid in grids.items():
         own = [column for column in grid.columns_of(dataset) if column in taken]
         if own or not taken:
             for run in plan(name, dataset, seeds=seeds, methods=methods, columns=own):
-                if run.configuration not in seen:
-                    seen.add(run.configuration)
-                    yield run
+                runs.setdefault(run.configuration, run)
+    return [*runs.values()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import astuple
 from pathlib import Path
 from statistics import mean, stdev
 
@@ -59,9 +58,9 @@ def make_table(
         records = store.seeds(run.configuration)
         last = moments([record.final_accuracy for record in records])
         best = moments([max(record.curve["test_accuracy"]) for record in records])
-        paper = known.get(run.cell.method, {}).get(run.cell.column, (math.nan, math.nan))
+        paper = known.get(run.method, {}).get(run.column, (math.nan, math.nan))
         seeds = [record.configuration["seed"] for record in records]
-        cells.append([*astuple(run.cell), *last, len(records), *paper, *best, seeds])
+        cells.append([*run[:4], *last, len(records), *paper, *best, seeds])
     names = [
         *("table", "dataset", "method", "column", "mean", "std", "n", "paper_mean", "paper_std"),
         *("best_mean", "best_std", "seeds"),
