@@ -232,16 +232,14 @@ class AuditPlan:
                 # Half the epochs: several networks are trained, with a loss that learns fast.
                 settings = {**settings, "epochs": max(choose_recipe(dataset).epochs // 2, 20)}
             loss = loss or audit_loss(look_at(dataset), dataset.train.labels)
-            configuration = request.recipe(loss=loss, **settings)
-            if self.minutes is not None:
-                configuration, time = fit_into(
-                    self.minutes,
-                    request,
-                    configuration,
-                    lambda more: request.recipe(loss=loss, **settings | more),
-                    examples=len(dataset.train) * (self.folds - 1),
-                    kept=None if self.fresh else read_attempts(self.folder, SETTINGS),
-                )
+            configuration, time = fit_into(
+                self.minutes,
+                request,
+                request.recipe(loss=loss, **settings),
+                lambda more: request.recipe(loss=loss, **settings | more),
+                examples=len(dataset.train) * (self.folds - 1),
+                kept=None if self.fresh else read_attempts(self.folder, SETTINGS),
+            )
         self.configuration = configuration
         start = describe_start(dataset, configuration, folds=self.folds)
         self.reporter.say(f"{start}\n{time}".rstrip())

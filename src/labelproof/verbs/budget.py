@@ -113,7 +113,7 @@ def time_limit(
 
 
 def fit_into(
-    minutes: float,
+    minutes: float | None,
     request: Request,
     recipe: Configuration,
     remake: Callable[[dict[str, Any]], Configuration],
@@ -128,40 +128,38 @@ def fit_into(
     size are given. An earlier choice for the same limit is kept, without a line.
 
     Args:
-        minutes: The time limit.
+        minutes: The time limit; with `None` the recipe stays as it is.
         request: The data, the device and the given settings.
         recipe: The recipe without a time limit.
         remake: Makes a recipe with other settings.
         examples: Number of examples in an epoch.
         kept: The notes of an earlier run in the folder.
     """
+    if minutes is None:
+        return recipe, ""
     names = ("network", "augmentation")
+    choices = [{name: getattr(recipe, name) for name in names}, *smaller(recipe)]
     if kept is not None and kept.asked.get("minutes") == minutes:
-        # Only networks that could be chosen now: a file must not name code to run.
-        ours = [{name: getattr(recipe, name) for name in names}, *smaller(recipe)]
         choice = {name: kept.asked.get(name) for name in names}
         epochs = kept.asked.get("epochs")
-        if choice in ours and isinstance(epochs, int):
+        # Only networks that could be chosen now: a file must not name code to run.
+        if choice in choices and isinstance(epochs, int):
             return remake({**choice, "epochs": epochs}), ""
     fixed = any(request.settings.get(name) for name in names)
-    measured = full = time_steps(request, recipe)
-    left, chosen = 0.0, recipe
-    for chosen in (recipe, *(() if fixed else map(remake, smaller(recipe)))):
-        if chosen is not recipe:
-            measured = time_steps(request, chosen)
-        left = (60 * _SHARE * minutes - measured.decoding) / max(measured.example * examples, 1e-9)
+    paces: list[Pace] = []
+    left, choice = 0.0, choices[0]
+    for choice in choices[:1] if fixed else choices:
+        paces.append(pace := time_steps(request, remake(choice)))
+        left = (60 * _SHARE * minutes - pace.decoding) / max(pace.example * examples, 1e-9)
         if left >= min(recipe.epochs, _ENOUGH):
             break
-    epochs = min(max((each for each in _STEPS if each <= left), default=1), recipe.epochs)
-    if left >= recipe.epochs:
-        epochs = recipe.epochs
-    line = f"Time: {roughly(measured.seconds(examples * epochs))} on this CPU, by its first steps"
-    chosen = remake(
-        {"network": chosen.network, "augmentation": chosen.augmentation, "epochs": epochs}
-    )
+    possible = [each for each in (*_STEPS, recipe.epochs) if each <= max(left, 1)]
+    epochs = min(max(possible), recipe.epochs)
+    line = f"Time: {roughly(paces[-1].seconds(examples * epochs))} on this CPU, by its first steps"
+    chosen = remake({**choice, "epochs": epochs})
     if chosen == recipe:
         return recipe, line
-    needed = math.ceil(full.seconds(examples * recipe.epochs) / (60 * _SHARE))
+    needed = math.ceil(paces[0].seconds(examples * recipe.epochs) / (60 * _SHARE))
     return chosen, (
         f"{line}; --minutes {needed} would train {recipe.network} for "
         f"{count(recipe.epochs, 'epoch')}"

@@ -78,9 +78,18 @@ class FitPlan:
                 )
         if weights is not None and not Path(weights).is_file():
             raise ValueError(f"--weights: expected a safetensors file, and {weights} is none")
-        self.minutes, time = time_limit(request, minutes, _MINUTES, frozen=self.frozen), ""
-        if self.minutes is not None:
-            time = self._fit_into(self.minutes)
+        self.minutes = time_limit(request, minutes, _MINUTES, frozen=self.frozen)
+        size = len(self.dataset.train)
+        held = self.configuration.validation * size
+        others = held + len(self.dataset.splits.get("test", ()))
+        self.configuration, time = fit_into(
+            self.minutes,
+            request,
+            self.configuration,
+            self._recipe,
+            examples=size - held + others / 3,  # predicting costs a third of training
+            kept=None if fresh else read_attempts(self.folder),
+        )
         start = describe_start(self.dataset, self.configuration, auto=self.auto)
         self.lines = start.splitlines()
         if self.frozen:
@@ -118,21 +127,6 @@ class FitPlan:
         if self.request.loss is not None and not self.auto:
             decided["loss"] = self.request.loss
         return self.request.recipe(**{"validation": 0.1} | decided | more)
-
-    def _fit_into(self, minutes: float) -> str:
-        """Choose a recipe for the time limit, or the one kept in the folder; a line about it."""
-        dataset, recipe = self.dataset, self.configuration
-        size, held = len(dataset.train), recipe.validation * len(dataset.train)
-        others = held + len(dataset.splits.get("test", ()))
-        self.configuration, time = fit_into(
-            minutes,
-            self.request,
-            recipe,
-            self._recipe,
-            examples=size - held + others / 3,  # predicting costs a third of training
-            kept=None if self.fresh else read_attempts(self.folder),
-        )
-        return time
 
     def run(self) -> None:
         """Train, or resume the run in the folder, and audit its labels."""
