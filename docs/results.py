@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from labelproof.data.published import known_dataset
-from labelproof.experiments.figures import read_embeddings
+from labelproof.experiments.figures import SWEEPS, read_embeddings
 from labelproof.experiments.grids import plan
 from labelproof.experiments.presets import paper_configuration
 from labelproof.experiments.records import RecordStore
@@ -46,6 +46,16 @@ __all__ = ["draw", "fill", "telling_cells"]
 PLACE = re.compile(r"\{\{ ([^{}]+) \}\}")
 NOTHING = "(no records yet)"
 NOISES = ("symmetric", "asymmetric")
+SUMMARIES = {
+    "accuracy": "Accuracy of every method by epoch, a panel for each kind and rate of noise",
+    "sparse": "Sparse rate and accuracy by epoch, symmetric noise 0.8",
+    "memorisation": "Shares of right and wrong labels that are fitted, CE against CE+SR; "
+    "not in the paper",
+    **{
+        name: f"Accuracy by epoch for different {symbol}, symmetric noise 0.6"
+        for name, symbol in SWEEPS.items()
+    },
+}
 TELLING = (
     ("mnist", "symmetric", "0.8"),
     ("cifar10", "symmetric", "0.6"),
@@ -99,7 +109,7 @@ def draw(store: RecordStore, folder: Path, is_stale: Callable[[Path], bool]) -> 
     for name, kind in FIGURES.items():
         for dataset in kind.datasets:
             path = folder / _picture(name, dataset)
-            if is_stale(path) and kind.has_records(store, dataset):
+            if is_stale(path) and _has_records(store, name, dataset):
                 save_figure(draw_figure(store, name, dataset), path)
                 yield path
     for file in sorted((store.folder / "embeddings").glob("*.npz")):
@@ -121,12 +131,16 @@ def _table(store: RecordStore, table: str, dataset: str) -> str:
 
 
 def _figure(store: RecordStore, name: str, dataset: str) -> str:
-    summary = FIGURES[name].summary.capitalize()
-    if not FIGURES[name].has_records(store, dataset):
+    summary = SUMMARIES[name]
+    if not _has_records(store, name, dataset):
         return f"{summary}, {DATASETS[dataset]}: {NOTHING[1:-1]}."
     picture = f"../generated/{_picture(name, dataset)}"
     # A link to itself, since panels that are small on the page are large by themselves.
     return f"[![{summary}, {DATASETS[dataset]}]({picture})]({picture})"
+
+
+def _has_records(store: RecordStore, name: str, dataset: str) -> bool:
+    return any(line.seeds for each in FIGURES[name].panels(store, dataset) for line in each.lines)
 
 
 def _picture(name: str, dataset: str) -> str:

@@ -31,7 +31,6 @@ def test_panels_without_records_say_so_and_hold_no_line() -> None:
         titled = [axes for axes in figure.axes if axes.get_title()]
         assert texts(figure) == ["no records yet"] * len(titled)
         assert not any(axes.lines for axes in figure.axes)
-        assert not kind.has_records(empty, kind.datasets[-1])
 
 
 def test_what_is_drawn_is_what_the_records_hold() -> None:
@@ -44,7 +43,6 @@ def test_what_is_drawn_is_what_the_records_hold() -> None:
     expected = np.mean([record.curve["test_accuracy"] for record in records], axis=0)
     np.testing.assert_allclose(np.asarray(line.get_ydata(), dtype=float), expected)
     np.testing.assert_array_equal(np.asarray(line.get_xdata()), np.arange(1, 51))
-    assert FIGURES["accuracy"].has_records(store, "mnist")
 
 
 def test_what_is_missing_is_named_in_its_panel_and_seeds_make_a_band(tmp_path: Path) -> None:

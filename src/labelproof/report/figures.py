@@ -48,7 +48,6 @@ class FigureKind:
     """A figure that can be drawn.
 
     Attributes:
-        summary: One line for a list of figures.
         title: Above all panels, with `{}` for the dataset.
         datasets: The datasets it can be drawn for; the first is in the paper.
         panels: A function of `labelproof.experiments.figures`.
@@ -57,17 +56,12 @@ class FigureKind:
         limits: Of the vertical axis; by the data if `None`.
     """
 
-    summary: str
     title: str
     datasets: tuple[str, ...]
     panels: Callable[..., list[Panel]]
     styles: Callable[[Panel], Styles]
     layout: tuple[int, float, float]
     limits: tuple[float, float] | None = None
-
-    def has_records(self, store: RecordStore, dataset: str) -> bool:
-        """Whether there is anything to draw."""
-        return any(line.seeds for panel in self.panels(store, dataset) for line in panel.lines)
 
 
 def draw_figure(
@@ -250,7 +244,6 @@ def _fates(_: Panel) -> Styles:
 
 FIGURES: Mapping[str, FigureKind] = {
     "accuracy": FigureKind(
-        "accuracy of every method by epoch, a panel for each kind and rate of noise",
         "Test accuracy (%) by epoch, {}",
         ("mnist", "cifar10", "cifar100"),
         figures.accuracy_panels,
@@ -258,7 +251,6 @@ FIGURES: Mapping[str, FigureKind] = {
         layout=(5, 2.5, 2.4),
     ),
     "sparse": FigureKind(
-        "sparse rate and accuracy by epoch, symmetric noise 0.8",
         "Sparse rate and accuracy, {}",
         ("mnist", "cifar10", "cifar100"),
         figures.sparse_panels,
@@ -267,7 +259,6 @@ FIGURES: Mapping[str, FigureKind] = {
         limits=(-2, 102),
     ),
     "memorisation": FigureKind(
-        "shares of right and wrong labels that are fitted, CE against CE+SR; not in the paper",
         "What becomes of the training labels (%), {}",
         ("mnist", "cifar10", "cifar100"),
         figures.memorisation_panels,
@@ -277,7 +268,6 @@ FIGURES: Mapping[str, FigureKind] = {
     ),
     **{
         name: FigureKind(
-            f"accuracy by epoch for different {symbol}, symmetric noise 0.6",
             f"Test accuracy (%) for different {symbol}, {{}}, symmetric 0.6",
             ("cifar10",),
             partial(figures.sweep_panels, name),
