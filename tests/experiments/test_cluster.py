@@ -22,7 +22,6 @@ from made_records import write_tiny_mnist
 from small_runs import kinds, load_small, small
 from trained import labelproof
 
-from labelproof.experiments import cluster as cluster_module
 from labelproof.experiments.cluster import RayEngine, connected
 from labelproof.training import Configuration, Event, Job, StopRequest, train_runs
 from labelproof.training.execution import choose_execution
@@ -145,11 +144,10 @@ def test_a_run_that_loses_its_worker_ends_with_the_same_record(
     assert kinds(there).count("started") == 3
 
 
-def lose_machines(folder: Path) -> None:
-    """Train on a cluster of two machines, of which one is lost, and then the other."""
+def lose_a_machine(folder: Path) -> None:
+    """Train on a cluster of two machines, of which one is lost."""
     from ray.cluster_utils import Cluster
 
-    cluster_module.GONE = 1.0
     memory = 100 << 20
     # A machine that is gone refuses every question, so ten of them a half second apart are enough.
     often = {"health_check_period_ms": 500, "health_check_failure_threshold": 10}
@@ -162,7 +160,7 @@ def lose_machines(folder: Path) -> None:
 
     def lose(event: Event) -> None:
         begun.add(event.job)
-        if event.kind == "epoch" and len(begun) == 4 - len(nodes) == 2 + (event.job not in jobs):
+        if event.kind == "epoch" and len(begun) == len(nodes) == 2:
             cluster.remove_node(nodes.pop(), allow_graceful=False)
 
     engine = RayEngine(cluster.address, checkpoint_seconds=0)
@@ -173,16 +171,14 @@ def lose_machines(folder: Path) -> None:
         local = partial(train_runs, execution=choose_execution("cpu", workers=1))
         alone = [replace(job, folder=None) for job in jobs]
         assert outcomes(events) == outcomes(list(local(alone, load=load_small)))
-        with pytest.raises(ConnectionError, match=r"--engine ray: .* 0 CPU .* resumes"):
-            follow(engine, in_folder(folder, small(seed=3, epochs=10_000)), lose)
     cluster.shutdown()
 
 
 @needs_ray
 @pytest.mark.slow
-def test_runs_move_to_another_machine_and_end_in_a_sentence_without_one(tmp_path: Path) -> None:
+def test_runs_of_a_lost_machine_move_to_another(tmp_path: Path) -> None:
     # A process of its own, since this one is connected to another Ray.
-    process = multiprocessing.get_context("spawn").Process(target=lose_machines, args=(tmp_path,))
+    process = multiprocessing.get_context("spawn").Process(target=lose_a_machine, args=(tmp_path,))
     process.start()
     process.join(240)
     assert process.exitcode == 0

@@ -2,7 +2,7 @@
 
 If a worker or its machine is lost, Ray retries the task on another one, which resumes from the
 checkpoint in the run's folder. Tasks report epochs through a queue on this machine and return their
-final event. If all machines are lost, or Ray itself, a ConnectionError is raised.
+final event. If Ray itself is lost, a ConnectionError is raised.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from labelproof.training.runner import Event, Job, train_runs
 from labelproof.version import __version__
 
 PATIENCE = 60.0  # seconds that a run may take to save a checkpoint, perhaps while it compiles
-GONE = 30.0  # seconds without a machine to train on; Ray exits after 60 without its head node
 RETRIES = 3  # how often a run may lose its worker
 SPARE = 2  # runs that wait for a free machine, so that it is used at once
 
@@ -118,7 +117,11 @@ class RayEngine:
                 with suppress(ray.exceptions.RayError):
                     list(tasks.end())
                 if isinstance(error, ray.exceptions.RayError):
-                    raise _gone(str(error).partition("\n")[0]) from error
+                    reason = str(error).partition("\n")[0]
+                    raise ConnectionError(
+                        f"--engine ray: {reason}. Finished runs are kept, and the same command "
+                        "resumes the others from their folders"
+                    ) from error
                 raise
             finally:
                 with suppress(ray.exceptions.RayError):
@@ -160,11 +163,8 @@ class _Tasks:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         self.ray, self.engine, self.needs = ray, engine, needs
-        context = ray.get_runtime_context()
-        here = NodeAffinitySchedulingStrategy(context.get_node_id(), soft=False)
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         self.queue: Any = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
-        self.head = context.gcs_address
-        self.gone_since: float | None = None
         self.runs: list[_Run] = []
         self.running: dict[Any, _Run] = {}
         self.datasets: dict[str, Any] = {}
@@ -179,21 +179,9 @@ class _Tasks:
         )(_train)
 
     def room(self) -> float:
-        """How many runs the machines can train at a time; an error if none is left for long."""
-        total: dict[str, float] = {}
-        reason = f"{self.head} does not answer"
-        with suppress(OSError):  # Ray itself would wait for a lost head node until it exits
-            _probe(self.head)
-            total = self.ray.cluster_resources()
-            reason = f"it has {total.get('CPU', 0):g} CPU and {total.get('GPU', 0):g} GPU left"
-        room = min(total.get(name, 0) // need for name, need in self.needs.items())
-        if room:
-            self.gone_since = None
-        elif self.gone_since is None:
-            self.gone_since = time.monotonic()
-        elif time.monotonic() - self.gone_since > GONE:
-            raise _gone(reason)
-        return room
+        """How many runs the machines can train at a time."""
+        total = self.ray.cluster_resources()
+        return min(total.get(name, 0) // need for name, need in self.needs.items())
 
     def submit(self, job: Job, examples: Examples) -> None:
         data = job.configuration.data
@@ -231,24 +219,11 @@ class _Tasks:
         # The last first, so that no waiting run starts in a place that becomes free.
         for reference in reversed(self.running):
             self.ray.cancel(reference)  # an interrupt in the worker
-        until = time.monotonic() + (PATIENCE if self.gone_since is None else 5)
+        until = time.monotonic() + PATIENCE
         while self.running and time.monotonic() < until:
             yield from self.events(0.2, ending=True)
         for reference in self.running:
             self.ray.cancel(reference, force=True)
-
-
-def _gone(reason: str) -> ConnectionError:
-    return ConnectionError(
-        f"--engine ray: the cluster's machines are lost: {reason}. Finished runs are kept, and the "
-        "same command resumes the others from their folders"
-    )
-
-
-def _probe(address: str) -> None:
-    """Raise an OSError if nothing listens there; Ray itself would retry for minutes."""
-    host, _, port = address.rpartition(":")
-    socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
 
 
 def _train(
@@ -299,8 +274,9 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
             ray.init("local", include_dashboard=False, **options)
         elif ours and address is not None:
             try:
-                if ":" in address:
-                    _probe(address)
+                host, colon, port = address.rpartition(":")
+                if colon:  # Ray itself would retry for minutes
+                    socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
                 ray.init(address, **options)
             except (RuntimeError, OSError) as error:
                 raise ConnectionError(
