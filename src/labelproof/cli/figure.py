@@ -76,9 +76,7 @@ def figure(
         images: For tsne: the number of test images.
     """
     choose("figure", name, (*FIGURES, TSNE))
-    if output.suffix.lower() not in SUFFIXES:
-        endings = ", ".join(SUFFIXES)
-        raise ValueError(f"--output: expected a name that ends in {endings}, got {output}")
+    choose("ending of --output", output.suffix.lower(), SUFFIXES)
     features = name == TSNE
     if (methods or columns if features else runs or embeddings) or (noise and not embeddings):
         raise ValueError(

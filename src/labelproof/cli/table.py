@@ -155,9 +155,4 @@ def choose_format(
     if output is None or str(output) == "-":
         return "markdown"
     suffixes = {suffix: name for suffix, name in SUFFIXES.items() if name in known}
-    if output.suffix.lower() not in suffixes:
-        endings = ", ".join(suffixes)
-        raise ValueError(
-            f"--output: expected a name that ends in {endings}, or --format, got {output}"
-        )
-    return suffixes[output.suffix.lower()]
+    return suffixes[choose("ending of --output", output.suffix.lower(), suffixes)]
