@@ -52,7 +52,7 @@ def test_a_sweep_has_a_line_for_each_value(tmp_path: Path) -> None:
         method, column = choose_rows(sweep, "cifar10")[0], GRIDS[sweep].columns[1]
         (run,) = plan(sweep, "cifar10", methods=[method], columns=[column])
         store.add(made_record(run.configuration, 70.0))
-        first, *others = figures.sweep_panels(sweep, store)
+        first, *others = figures.sweep_panels(sweep, store, "cifar10")
         assert len(first.lines) == len(GRIDS[sweep].columns)
         assert [line.name for line in first.lines if line.seeds] == [f"{symbol} = {column}"]
         assert all(len(panel.missing) == len(panel.lines) for panel in others)

@@ -124,12 +124,7 @@ def sparse_panels(
 
 
 def sweep_panels(
-    sweep: str,
-    store: RecordStore,
-    dataset: str = "cifar10",
-    *,
-    methods: Names = (),
-    columns: Names = (),
+    sweep: str, store: RecordStore, dataset: str, *, methods: Names = (), columns: Names = ()
 ) -> list[Panel]:
     """Test accuracy for each value of one of `SWEEPS`, a panel for each loss.
 
