@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import typer
 from rich.console import Console
-from rich.progress import DownloadColumn, Progress, TaskID
 
 from labelproof.cli.console import show_page, tell
 from labelproof.cli.options import takes
@@ -132,23 +131,16 @@ def _verdict(found: Verification) -> str:
 
 
 def _download(name: str, **options: Any) -> Verification:
-    """Download with a bar for each file, or a line for each without a terminal."""
-    console, bars = Console(), dict[str, TaskID]()
+    """Download with the progress of each file, or a line for each without a terminal."""
+    console, started = Console(), set[str]()
+    with console.status(f"Downloading {name}") as status:
 
-    def show(file: str, done: int, total: int) -> None:
-        if file not in bars:
-            bars[file] = display.add_task(file, total=total)
-            if not console.is_terminal:
+        def show(file: str, done: int, total: int) -> None:
+            status.update(f"{name}: {file}, {_megabytes(done)} of {_megabytes(total)}")
+            if file not in started and not console.is_terminal:
                 tell(f"{name}: {file}, {_megabytes(total)}")
-        display.update(bars[file], completed=done)
+            started.add(file)
 
-    with Progress(
-        *Progress.get_default_columns(),
-        DownloadColumn(),
-        console=console,
-        disable=not console.is_terminal,
-        transient=True,
-    ) as display:
         return download_dataset(name, progress=show, **options)
 
 
