@@ -104,23 +104,18 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """Rows of images with the same given label, the right ones first."""
     present = np.unique(given)
-    shown = min(len(present), SHOWN_CLASSES, samples)
-    chosen = np.sort(generator.choice(present, shown, replace=False))
+    classes = min(len(present), SHOWN_CLASSES, samples)
+    chosen = np.sort(generator.choice(present, classes, replace=False))
     names, moved, rows = dataset.class_names, dataset.train.labels != given, []
     images: Any = dataset.train.images
     for label in chosen:
         members = np.flatnonzero(given == label)
-        drawn = generator.choice(members, min(samples // shown, len(members)), replace=False)
+        drawn = generator.choice(members, min(samples // classes, len(members)), replace=False)
         drawn = drawn[np.lexsort((drawn, moved[drawn]))]
-        row_samples = [
-            {
-                "address": picture(images[index]),
-                "given": names[label],
-                "true": names[dataset.train.labels[index]] if moved[index] else None,
-            }
+        shown = [
+            (picture(images[index]), names[dataset.train.labels[index]] if moved[index] else None)
             for index in drawn.tolist()
         ]
-        wrong = int(moved[members].sum())
-        row = {"name": names[label], "images": len(members), "wrong": wrong}
-        rows.append({**row, "samples": row_samples})
+        row = {"name": names[label], "images": len(members), "wrong": int(moved[members].sum())}
+        rows.append({**row, "samples": shown})
     return rows
