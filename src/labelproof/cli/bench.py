@@ -31,14 +31,13 @@ AT_ONCE = {"mnist": 10, "cifar10": 6, "cifar100": 3}
 """Runs that fill a large GPU; more of them only take memory."""
 
 
-@takes()
+@takes(losses=True)
 def bench(
     tables: list[str],
     *,
     dataset: str,
     seeds: str = "1",
     methods: str | None = None,
-    loss_file: list[Path] | None = None,
     columns: str | None = None,
     records: Path = Path("records"),
     runs: Path = Path("labelproof-runs"),

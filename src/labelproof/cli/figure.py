@@ -26,14 +26,13 @@ from labelproof.verbs.run import load_run
 TSNE = "tsne"
 
 
-@takes()
+@takes(losses=True)
 def figure(
     name: str,
     *,
     output: Path,
     dataset: str | None = None,
     methods: str | None = None,
-    loss_file: list[Path] | None = None,
     columns: str | None = None,
     records: Path = Path("records"),
     runs: list[Path] | None = None,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rich.console import Console
 from rich.table import Table
 
@@ -13,8 +11,8 @@ from labelproof.losses.names import SUFFIXES, VERSION, known_losses, loss_argume
 from labelproof.text import format_value
 
 
-@takes()
-def losses(text: str | None = None, *, loss_file: list[Path] | None = None) -> None:
+@takes(losses=True)
+def losses(text: str | None = None) -> None:
     """List the losses and their arguments, or check one.
 
     Losses can be summed with factors: 10*nce+0.1*mae. A leading n normalises: nce, nfl, ngce. +sr

@@ -71,8 +71,13 @@ _HELP = {
 """Help of options that several commands share and no verb has."""
 
 
+_LOSS_FILE = Parameter(
+    "loss_file", Parameter.KEYWORD_ONLY, default=None, annotation=list[Path] | None
+)
+
+
 def takes(
-    verb: str = "", *, settings: Sequence[str] = ()
+    verb: str = "", *, settings: Sequence[str] = (), losses: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command of a function; positional parameters become arguments, others options.
 
@@ -80,6 +85,7 @@ def takes(
         verb: The function of `labelproof.verbs` whose arguments the command takes as well, such as
             `run.evaluate`. The function gets them as `**given`.
         settings: Fields of `Configuration` that the command takes, too.
+        losses: Whether it takes files that define losses, which are read before it starts.
     """
     file, _, name = (verb or "fit").partition(".")
     read = read_source(f"verbs/{file}.py", name or file)
@@ -91,6 +97,7 @@ def takes(
         own = inspect.signature(function, eval_str=True).parameters.values()
         first = [each for each in own if each.kind is Parameter.POSITIONAL_OR_KEYWORD]
         last = [each for each in own if each.kind is Parameter.KEYWORD_ONLY]
+        last += [_LOSS_FILE] * losses
         parameters = {each.name: each for each in (*first, *theirs, *fields, *last, *first)}
         texts: dict[str, str] = {}
         for node in (configuration, read_source("verbs/fit.py", "fit"), read):
@@ -99,7 +106,7 @@ def takes(
 
         @functools.wraps(function)
         def command(**given: Any) -> None:
-            _register_losses(given.get("loss_file") or ())
+            _register_losses(given.pop("loss_file", None) or ())
             if "strict" in given:
                 given["on_error"] = "raise" if given.pop("strict") else "skip"
             if "skip_unreadable" in given:

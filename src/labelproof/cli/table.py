@@ -26,13 +26,12 @@ from labelproof.training.files import write_text
 SUMMARY = "summary"
 
 
-@takes()
+@takes(losses=True)
 def table(
     name: str,
     *,
     dataset: str | None = None,
     methods: str | None = None,
-    loss_file: list[Path] | None = None,
     columns: str | None = None,
     records: Path = Path("records"),
     format: str | None = None,

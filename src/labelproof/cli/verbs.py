@@ -24,11 +24,10 @@ _SETTINGS = (
 )
 
 
-@takes("fit", settings=("batch_size", "learning_rate", "l1", "augmentation"))
+@takes("fit", settings=("batch_size", "learning_rate", "l1", "augmentation"), losses=True)
 def fit(
     data: str,
     *,
-    loss_file: list[Path] | None = None,
     dry_run: bool = False,
     **given: Any,
 ) -> None:
@@ -71,11 +70,10 @@ def fit(
     carry_out(plan, reporter, dry_run=dry_run)
 
 
-@takes("tune", settings=("batch_size", "learning_rate", "augmentation"))
+@takes("tune", settings=("batch_size", "learning_rate", "augmentation"), losses=True)
 def tune(
     data: str,
     *,
-    loss_file: list[Path] | None = None,
     folds: int = 0,
     output: Path | None = None,
     **given: Any,
@@ -119,7 +117,7 @@ def tune(
         raise typer.Exit(DIVERGED)
 
 
-@takes("train", settings=_SETTINGS)
+@takes("train", settings=_SETTINGS, losses=True)
 def train(
     *,
     data: str | None = None,
@@ -129,7 +127,6 @@ def train(
     output: Path | None = None,
     fresh: bool = False,
     checkpoint_seconds: float = 30.0,
-    loss_file: list[Path] | None = None,
     tensorboard: bool = False,
     dry_run: bool = False,
     **given: Any,
@@ -222,13 +219,12 @@ def write_scalars(folder: Path) -> Callback:
     return take
 
 
-@takes("audit", settings=("batch_size", "learning_rate", "augmentation"))
+@takes("audit", settings=("batch_size", "learning_rate", "augmentation"), losses=True)
 def audit(
     data: str,
     *,
     probabilities: Path | None = None,
     class_names: str | None = None,
-    loss_file: list[Path] | None = None,
     dry_run: bool = False,
     **given: Any,
 ) -> None:
