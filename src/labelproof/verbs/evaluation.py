@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from labelproof.data.images import ImageFiles, OnError
 from labelproof.data.load import LabelledData, Reading
 from labelproof.data.notices import readable
 from labelproof.data.published import is_known
-from labelproof.fitting.attempts import read_attempts
+from labelproof.fitting.attempts import Attempts, read_attempts
 from labelproof.intervals import wilson_interval
 from labelproof.noise import parse_noise
 from labelproof.report.audit_words import most_frequent
@@ -116,7 +115,12 @@ class Evaluation:
 
 
 class TrainingData:
-    """The training data of a run: `given` in memory, or by the notes in its folder."""
+    """The training data of a run: `given` in memory, or by the notes in its folder.
+
+    Attributes:
+        asked: The noted settings, such as how the data were read.
+        places: The noted paths of the data and their labels.
+    """
 
     def __init__(
         self,
@@ -127,12 +131,8 @@ class TrainingData:
         self.run = run
         self.root = root
         self.given = given
-        self.attempts = read_attempts(run.folder)
-
-    @property
-    def asked(self) -> Mapping[str, Any]:
-        """The noted settings, such as how the data were read."""
-        return {} if self.attempts is None else self.attempts.asked
+        notes = read_attempts(run.folder) or Attempts({}, run.configuration.loss)
+        self.asked, self.places = notes.asked, notes.places
 
     def find(self) -> str:
         """The path where the data are now, or a dataset's name."""
@@ -145,7 +145,7 @@ class TrainingData:
         return Path(self._find(labels, "labels")) if isinstance(labels, str) else None
 
     def _find(self, path: str, kind: str) -> str:
-        noted = None if self.attempts is None else self.attempts.places.get(kind)
+        noted = self.places.get(kind)
         found = find_again(path, self.run.folder, noted)
         if found is not None:
             return found

@@ -111,7 +111,7 @@ class Run(TrainedNetwork):
         if data is None:
             data = trained_on.find()
             # The run's own data are read as the run read them.
-            if trained_on.attempts is not None:
+            if trained_on.asked:
                 on_error = "skip"
             if labels is None and split == "train":
                 labels = trained_on.find_labels()
