@@ -54,11 +54,10 @@ class FitPlan:
         balanced: bool = False,
         audit: bool = True,
         fresh: bool = False,
-        progress: Reporter | Callback | bool | None = None,
         **options: Any,
     ):
         options["class_weight"] = "balanced" if balanced else None
-        self.request = request = Request(data, progress=progress, **options)
+        self.request = request = Request(data, **options)
         self.folder, self.keeper = choose_folder(output, "run")
         self.trials, self.weights, self.audited, self.fresh = trials, weights, audit, fresh
         self.reporter, self.dataset = request.reporter, request.dataset
@@ -72,10 +71,7 @@ class FitPlan:
         if blend is None:
             check_feasible(self.dataset, self.configuration)
             if not self.configuration.validation:
-                use = "'labelproof train' learns from all labels"
-                raise ValueError(
-                    f"validation: expected a share of labels to measure on, got 0; {use}"
-                )
+                raise ValueError("validation: expected a share of labels to measure on, got 0")
         if weights is not None and not Path(weights).is_file():
             raise ValueError(f"--weights: expected a safetensors file, and {weights} is none")
         self.minutes = time_limit(request, minutes, _MINUTES, frozen=self.frozen)
@@ -90,8 +86,7 @@ class FitPlan:
             examples=size - held + others / 3,  # predicting costs a third of training
             kept=None if fresh else read_attempts(self.folder),
         )
-        start = describe_start(self.dataset, self.configuration, auto=self.auto)
-        self.lines = start.splitlines()
+        self.lines = describe_start(self.dataset, self.configuration, auto=self.auto).splitlines()
         if self.frozen:
             self.lines.append("Frozen: only its last layer is trained; the rest keeps its weights")
         self.lines += [time] if time else []
