@@ -165,9 +165,6 @@ FORMATS: Mapping[str, Callable[[pd.DataFrame], str]] = {
 }
 """The formats of a table, by name."""
 
-PUBLISHED_EPOCH = {"human": "best"}
-"""The epoch of published results, if it is not the last."""
-
 SUFFIXES = {".md": "markdown", ".tex": "latex", ".html": "html", ".csv": "csv"}
 """The format of each file suffix."""
 
@@ -191,7 +188,7 @@ def _describe(part: str, table: pd.DataFrame) -> str:
         later=GRIDS[name].later,
         seeds=sorted(table["seeds"].explode().dropna().unique()),
         published=table["paper_mean"].notna().any(),
-        epoch=PUBLISHED_EPOCH.get(name, "last"),
+        epoch="best" if name == "human" else "last",
         cells=len(table),
         measured=table["mean"].count(),
         compared=table["difference"].count(),
