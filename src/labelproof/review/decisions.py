@@ -45,7 +45,7 @@ COMMIT;
 """
 
 
-class Decisions:
+class Decisions(contextlib.AbstractContextManager["Decisions"]):
     """The decisions about the labels of one audit, in an SQLite file.
 
     A decision refers to a sample's name and given label, so it outlives the audit: it still applies
@@ -125,9 +125,6 @@ class Decisions:
         """Close the file."""
         with self.lock:
             self._file.close()
-
-    def __enter__(self) -> Decisions:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

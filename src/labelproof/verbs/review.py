@@ -50,11 +50,11 @@ def review(
     """
     reporter, folder = as_reporter(progress), Path(folder)
     within("port", port, 0, 65535)
-    if export is not None:
-        _export(folder, None if str(export) == "-" else Path(export), reporter)
-        return
     place = find_audit(folder)
     audit = Audit.read(place)
+    if export is not None:
+        _export(audit, place, None if str(export) == "-" else Path(export), reporter)
+        return
     check_installed()
     with owning(place), Decisions(place / REVIEW) as decisions:
         with reporter.working("Reading the data"):
@@ -83,30 +83,28 @@ def review(
         reporter.say(_end(Review(audit, decisions), folder, place))
 
 
-def _export(folder: Path, file: Path | None, reporter: Reporter) -> None:
+def _export(audit: Audit, place: Path, file: Path | None, reporter: Reporter) -> None:
     """Write the decisions of a review as CSV to a file or stdout, and count them."""
-    place = find_audit(folder)
-    audit, path = Audit.read(place), place / REVIEW
-    if not path.exists():
+    if not (place / REVIEW).exists():
         raise FileNotFoundError(f"{place}: holds no decisions; start with 'labelproof review'")
     if file is not None:
         _check_export(file)
-    with Decisions(path) as decisions:
+    with Decisions(place / REVIEW) as decisions:
         text, standing = export_csv(audit, decisions), Review(audit, decisions)
     counts, left_out = standing.counts(), len(audit.left_out)
-    if standing.stale:
-        notice(standing.stale_notice())
-    if file is None:
-        print(text, end="")
-    else:
-        write_text(file, text)
+    if stale := standing.stale_notice():
+        notice(stale)
     summary = (
-        f"{'standard output' if file is None else file}: "
         f"{count(len(audit.samples) + left_out, 'label')}, {counts.changed:,} changed, "
         f"{counts.unsure + left_out:,} left out as unsure, "
         f"{len(audit.samples) - counts.decided:,} not decided"
     )
-    say(reporter.aside, summary) if file is None else reporter.say(summary)
+    if file is None:
+        print(text, end="")
+        say(reporter.aside, f"standard output: {summary}")
+    else:
+        write_text(file, text)
+        reporter.say(f"{file}: {summary}")
 
 
 def _check_export(file: Path) -> None:
