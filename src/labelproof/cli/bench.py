@@ -11,7 +11,7 @@ import typer
 
 from labelproof.cli.console import DIVERGED, TIME_IS_UP, ending, tell, terminal, warn
 from labelproof.cli.options import parse_seeds, split_names, takes
-from labelproof.data import Dataset, load_dataset
+from labelproof.data import load_dataset
 from labelproof.data.notices import count
 from labelproof.data.published import find_human_labels
 from labelproof.experiments.cluster import RayEngine, share_of_gpu
@@ -180,16 +180,12 @@ class BenchData:
 
     def __init__(self, root: Path | None, store: RecordStore):
         self.root, self.store = root, store
+        self.dataset = functools.cache(functools.partial(load_dataset, root=root))
 
     def __call__(self, configuration: Configuration) -> Examples:
         """The examples of a run."""
         human = find_human_labels(configuration.data, self.root)
         return choose_examples(configuration, self.dataset(configuration.data), human=human)
-
-    @functools.cache  # noqa: B019 (it lives as long as the command)
-    def dataset(self, name: str) -> Dataset:
-        """The dataset of that name."""
-        return load_dataset(name, root=self.root)
 
     def mark(self, configuration: Configuration) -> str:
         """The fingerprint of what a run is trained on."""
