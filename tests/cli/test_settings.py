@@ -42,17 +42,9 @@ def test_toml_comes_back_as_it_was(data: str, rate: float, epochs: int, nesterov
 
 
 def test_a_network_fits_the_data_unless_it_was_chosen() -> None:
-    for data, network in (
-        ("digits", "cnn4(width=12)"),
-        ("mnist", "cnn4"),
-        ("fashion-mnist", "cnn4"),
-        ("cifar10", "cnn8"),
-    ):
-        chosen = choose_configuration({"data": data}, preset=None, look=refuse)
-        assert (chosen.network, chosen.augmentation) == (network, "none")
-        assert chosen.data == data
     large = "resnet18-imagenet"
     for height, width, lazy, network in (
+        (8, 8, False, "cnn4(width=12)"),
         (2, 40, False, large),
         (2, 20, False, "mlp"),
         (6, 30, False, "cnn4"),

@@ -16,7 +16,6 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import LabelledData
 from labelproof.data.notices import count
-from labelproof.data.published import DATASETS
 from labelproof.data.table import table_stem
 from labelproof.experiments.presets import paper_configuration, paper_noise
 from labelproof.fitting.attempts import Attempts
@@ -287,7 +286,8 @@ def choose_configuration(
         ('cnn8', 3, 'symmetric:0.6:exact')
         >>> paper.loss
         'ce+sr(tau=0.5,p=0.1,lambda0=1.2,rho=1.03,r=1,normalize=true,clamp=1e-7)'
-        >>> choose_configuration({"data": "digits"}, preset=None, look=lambda: None).network
+        >>> from labelproof.data import load_digits
+        >>> choose_configuration({"data": "digits"}, preset=None, look=load_digits).network
         'cnn4(width=12)'
     """
     given = dict(values)
@@ -320,18 +320,13 @@ def _defaults(given: Mapping[str, Any], look: Callable[[], Dataset]) -> dict[str
     """A network for the size of the images, and crops for large ones."""
     if "network" in given and "augmentation" in given:
         return {}
-    data = given["data"]
-    lazy = False
-    if data in DATASETS:
-        shape = DATASETS[data].image_shape
-    else:
-        dataset = look()
-        if dataset.tabular:
-            return network_for(look_at(dataset))
-        shape, lazy = dataset.image_shape, not isinstance(dataset.train.images, np.ndarray)
-    _, height, width = shape
-    if max(height, width) > 32:
-        # The user's network for images in memory may be made for just their size.
-        crop = {"augmentation": "resized-crop:224,flip"}
-        return {"network": LARGE, **crop} if "network" not in given or lazy else {}
-    return {"network": small_network(height, width)}
+    dataset = look()
+    if dataset.tabular:
+        return network_for(look_at(dataset))
+    _, height, width = dataset.image_shape
+    if max(height, width) <= 32:
+        return {"network": small_network(height, width)}
+    # The user's network for images in memory may be made for just their size.
+    if "network" in given and isinstance(dataset.train.images, np.ndarray):
+        return {}
+    return {"network": LARGE, "augmentation": "resized-crop:224,flip"}
