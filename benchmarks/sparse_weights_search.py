@@ -59,7 +59,6 @@ from labelproof.experiments.presets import (
     paper_losses,
     paper_noise,
     paper_training,
-    row_training,
 )
 from labelproof.experiments.records import RecordStore
 from labelproof.losses import LossSyntaxError, SparseRegularized, format_loss, parse_loss
@@ -187,7 +186,7 @@ limit at symmetric .8 and near the higher one at asymmetric .4."""
 def row(method: str, data: str = "cifar10") -> Entry:
     """A row of the table beyond."""
     run = paper_configuration(data, method)
-    return {"loss": run.loss, **row_training(method, data, run.noise)}
+    return {"loss": run.loss, **paper_training(data, run.noise, method)}
 
 
 FROZEN = row("3CE+SR+l1")

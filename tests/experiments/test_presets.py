@@ -81,7 +81,7 @@ def test_a_row_trains_in_its_own_way_by_its_name_alone() -> None:
     for dataset, noise in SETTINGS:
         configure = partial(presets.paper_configuration, dataset, noise=noise)
         for method in presets.paper_losses(dataset, noise):
-            training = presets.row_training(method, dataset, noise)
+            training = presets.paper_training(dataset, noise, method)
             if not training:
                 continue
             special[dataset, method] = training

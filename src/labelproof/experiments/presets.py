@@ -30,17 +30,13 @@ def paper_algorithms(dataset: str, noise: str = "none") -> dict[str, str]:
     return _settings("algorithms", dataset, noise)
 
 
-def paper_training(dataset: str) -> dict[str, Any]:
+def paper_training(dataset: str, noise: str = "none", row: str = "") -> dict[str, Any]:
     """How the paper trains on a dataset: settings of a `Configuration`; others are the defaults.
 
-    `cifar-n` is how the publishers of CIFAR-10N and CIFAR-100N train.
+    `cifar-n` is how the publishers of CIFAR-10N and CIFAR-100N train. With a `row`, the settings of
+    that method with some noise that replace those of its dataset.
     """
-    return _settings("training", dataset)
-
-
-def row_training(method: str, dataset: str, noise: str) -> dict[str, Any]:
-    """The settings of a row that replace those of its dataset."""
-    return _settings("training", dataset, noise, method)
+    return _settings("training", dataset, noise, row)
 
 
 def _settings(what: str, dataset: str, noise: str = "none", row: str = "") -> dict[str, Any]:
@@ -136,7 +132,7 @@ def paper_configuration(
     values = {
         **paper_training(dataset),
         **(training or {}),
-        **(row_training(row, dataset, noise) if row else {}),
+        **(paper_training(dataset, noise, row) if row else {}),
         "noise": noise,
         "loss": "ce" if row in algorithms else losses.get(row, method),
         "algorithm": algorithms.get(row, "supervised"),
@@ -161,7 +157,7 @@ def paper_method(configuration: Configuration) -> str:
             return method
     for method, loss in paper_losses(data, noise).items():
         # CE+SR and CE+SR+l1 differ only in the penalty on the weights.
-        l1 = row_training(method, data, noise).get("l1", 0.0)
+        l1 = paper_training(data, noise, method).get("l1", 0.0)
         if format_loss(parse_loss(loss)) == configuration.loss and l1 == configuration.l1:
             return method
     return configuration.loss
