@@ -22,7 +22,7 @@ WORDS: Mapping[str, Any] = {"true": True, "false": False, "none": None}
 
 _GRAMMAR = (
     r"(?P<space>\s+)|(?P<number>(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)|(?P<name>{names})"
-    r"|(?P<symbol>[-+*(),=])"
+    r"|(?P<symbol>[-+*(),=])|(?P<other>.)"
 )
 # Far longer than any real setting.
 _LONGEST = 2000
@@ -216,14 +216,11 @@ class Parser:
         # Without the flag, \d matches the digits of every script.
         pattern = re.compile(_GRAMMAR.format(names=names), re.ASCII)
         self.tokens: list[_Token] = []
-        position = 0
-        while position < len(text):
-            match = pattern.match(text, position)
-            if match is None:
-                raise self.error(f"unexpected character {text[position]!r}", position)
+        for match in pattern.finditer(text):
+            if match.lastgroup == "other":
+                raise self.error(f"unexpected character {match[0]!r}", match.start())
             if match.lastgroup != "space":
-                self.tokens.append(_Token(str(match.lastgroup), match.group(), position))
-            position = match.end()
+                self.tokens.append(_Token(str(match.lastgroup), match[0], match.start()))
         self.tokens.append(_Token("end", "", len(text)))
 
     def finish(self, expected: str) -> None:
