@@ -140,7 +140,7 @@ def _figure(store: RecordStore, name: str, dataset: str) -> str:
 
 
 def _has_records(store: RecordStore, name: str, dataset: str) -> bool:
-    return any(line.seeds for each in FIGURES[name].panels(store, dataset) for line in each.lines)
+    return any(any(each.lines.values()) for each in FIGURES[name].panels(store, dataset))
 
 
 def _picture(name: str, dataset: str) -> str:

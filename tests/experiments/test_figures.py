@@ -18,8 +18,8 @@ def test_every_method_is_in_every_panel() -> None:
         panels = figures.accuracy_panels(committed(), dataset)
         assert len(panels) == 9
         for panel in panels:
-            assert {line.name for line in panel.lines} == set(choose_rows("symmetric", dataset))
-            assert set(panel.missing) == {line.name for line in panel.lines if not line.seeds}
+            assert set(panel.lines) == set(choose_rows("symmetric", dataset))
+            assert panel.missing == [name for name, seeds in panel.lines.items() if not seeds]
 
 
 def test_the_sparse_rate_is_a_percentage_of_the_record() -> None:
@@ -27,19 +27,18 @@ def test_the_sparse_rate_is_a_percentage_of_the_record() -> None:
     (run,) = plan("symmetric", "mnist", methods=["CE+SR"], columns=["0.8"])
     record = store.seeds(run.configuration)[0]
     sparse, accuracy = figures.sparse_panels(store, "mnist")
-    (rate,) = [line for line in sparse.lines if line.name == "CE+SR"]
-    assert rate.seeds[0][-1] == pytest.approx(100 * record.curve["sparse_rate"][-1])
-    assert [line.name for line in accuracy.lines][:3] == ["CE", "FL", "GCE"]
+    assert sparse.lines["CE+SR"][0][-1] == pytest.approx(100 * record.curve["sparse_rate"][-1])
+    assert list(accuracy.lines)[:3] == ["CE", "FL", "GCE"]
 
 
 def test_memorising_is_what_cross_entropy_does_and_the_regulariser_prevents() -> None:
     panels = {panel.title: panel for panel in figures.memorisation_panels(committed(), "mnist")}
     assert len(panels) == 8
     ends = {
-        method: [line.seeds[0][-1] for line in panels[f"{method}, symmetric 0.8"].lines]
+        method: [seeds[0][-1] for seeds in panels[f"{method}, symmetric 0.8"].lines.values()]
         for method in ("CE", "CE+SR")
     }
-    assert [line.name for line in panels["CE, symmetric 0.8"].lines] == [*figures.FITTED.values()]
+    assert [*panels["CE, symmetric 0.8"].lines] == [*figures.FITTED.values()]
     most = {method: [value > 95 for value in values] for method, values in ends.items()}
     least = {method: [value < 5 for value in values] for method, values in ends.items()}
     assert most == {"CE": [True, True, False], "CE+SR": [True, False, True]}
@@ -54,7 +53,7 @@ def test_a_sweep_has_a_line_for_each_value(tmp_path: Path) -> None:
         store.add(made_record(run.configuration, 70.0))
         first, *others = figures.sweep_panels(sweep, store, "cifar10")
         assert len(first.lines) == len(GRIDS[sweep].columns)
-        assert [line.name for line in first.lines if line.seeds] == [f"{symbol} = {column}"]
+        assert [name for name, seeds in first.lines.items() if seeds] == [f"{symbol} = {column}"]
         assert all(len(panel.missing) == len(panel.lines) for panel in others)
 
 

@@ -6,7 +6,7 @@ or losses as text; by default the paper's. `columns` are those of the tables; by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -44,36 +44,23 @@ FITTED = {
 
 
 @dataclass(frozen=True)
-class Line:
-    """A metric by epoch.
-
-    Attributes:
-        name: Its name in the legend.
-        seeds: One list of values for each seed; empty without records.
-    """
-
-    name: str
-    seeds: Sequence[Sequence[float]]
-
-
-@dataclass(frozen=True)
 class Panel:
     """One plot of a figure.
 
     Attributes:
         title: Its title.
-        lines: All its lines, including those without records.
+        lines: By name in the legend, the values by epoch of each seed; empty without records.
         epochs: Number of epochs of the runs; a line may be longer.
     """
 
     title: str
-    lines: Sequence[Line]
+    lines: Mapping[str, Sequence[Sequence[float]]]
     epochs: int
 
     @property
     def missing(self) -> list[str]:
         """The lines that have no records."""
-        return [line.name for line in self.lines if not line.seeds]
+        return [name for name, seeds in self.lines.items() if not seeds]
 
 
 def accuracy_panels(
@@ -156,7 +143,7 @@ def memorisation_panels(
     for method in choose_rows("symmetric", dataset, methods or ("CE", "CE+SR")):
         for rate in rates:
             (run,) = plan("symmetric", dataset, columns=[rate], methods=[method])
-            lines = [Line(name, _values(store, run, metric)) for metric, name in FITTED.items()]
+            lines = {name: _values(store, run, metric) for metric, name in FITTED.items()}
             panels.append(Panel(f"{method}, symmetric {rate}", lines, run.configuration.epochs))
     return panels
 
@@ -168,9 +155,8 @@ def _panel(
     metric: str,
     names: Sequence[str] = (),
 ) -> Panel:
-    names = names or [run.method for run in runs]
-    values = [_values(store, run, metric) for run in runs]
-    lines = [Line(name, seeds) for name, seeds in zip(names, values, strict=True)]
+    named = zip(names or [run.method for run in runs], runs, strict=True)
+    lines = {name: _values(store, run, metric) for name, run in named}
     return Panel(title, lines, runs[0].configuration.epochs)
 
 

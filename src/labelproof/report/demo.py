@@ -11,7 +11,7 @@ import numpy as np
 
 from labelproof.data import load_digits
 from labelproof.experiments.demo import Result, plain, rows
-from labelproof.experiments.figures import Line, Panel, embed
+from labelproof.experiments.figures import Panel, embed
 from labelproof.report.figures import draw_curves, draw_embeddings, method_styles, to_svg
 from labelproof.report.page import render_words, write_page
 from labelproof.training.trained_network import load_network
@@ -57,10 +57,9 @@ def finding(runs: Sequence[Result]) -> str:
 
 
 def _curves(runs: Sequence[Result], metric: str, title: str, limits: tuple[float, float]) -> str:
-    lines = [
-        Line(method, [run.record.curve[metric] for run in runs if run.method == method])
-        for method in dict.fromkeys(run.method for run in runs)
-    ]
+    lines: dict[str, list[list[float]]] = {}
+    for run in runs:
+        lines.setdefault(run.method, []).append(run.record.curve[metric])
     panel = Panel(title, lines, runs[0].job.configuration.epochs)
     return draw_curves(panel, method_styles(panel), limits=limits)
 

@@ -116,12 +116,12 @@ def draw_curves(panel: Panel, styles: Styles, *, limits: tuple[float, float]) ->
 
 def _plot(axes: Axes, panel: Panel, styles: Styles, limits: tuple[float, float] | None) -> None:
     """Draw the mean of each line's seeds, and a band from the lowest to the highest."""
-    for line in panel.lines:
-        if line.seeds:
-            length = min(len(seed) for seed in line.seeds)
-            values = np.array([seed[:length] for seed in line.seeds])
-            epochs, (color, dashed) = np.arange(1, length + 1), styles[line.name]
-            axes.plot(epochs, values.mean(0), color=color, ls=_line(dashed), label=line.name)
+    for name, seeds in panel.lines.items():
+        if seeds:
+            length = min(len(seed) for seed in seeds)
+            values = np.array([seed[:length] for seed in seeds])
+            epochs, (color, dashed) = np.arange(1, length + 1), styles[name]
+            axes.plot(epochs, values.mean(0), color=color, ls=_line(dashed), label=name)
             if len(values) > 1:
                 low, high = values.min(0), values.max(0)
                 axes.fill_between(epochs, low, high, color=color, alpha=0.15, lw=0)
@@ -161,14 +161,11 @@ _FAMILIES = ("CE", "FL", "GCE", "SCE", "APL", "NLNL")
 def method_styles(panel: Panel) -> Styles:
     """A method and its regularised form share a colour; the plain one is dashed.
 
-    >>> from labelproof.experiments.figures import Line
-    >>> method_styles(Panel("a", [Line("CE", []), Line("CE+SR", [])], epochs=3))
+    >>> method_styles(Panel("a", {"CE": [], "CE+SR": []}, epochs=3))
     {'CE': ('#0072b2', True), 'CE+SR': ('#0072b2', False)}
     """
-    plain = {
-        line.name: re.sub(r"\+sr(\([^()]*\))?$", "", line.name, flags=re.IGNORECASE)
-        for line in panel.lines
-    }
+    suffix = re.compile(r"\+sr(\([^()]*\))?$", re.IGNORECASE)
+    plain = {name: suffix.sub("", name) for name in panel.lines}
     known = {base: PALETTE[_FAMILIES.index(base)] for base in plain.values() if base in _FAMILIES}
     others = [base for base in dict.fromkeys(plain.values()) if base not in known]
     free = [color for color in CLASS_COLORS if color not in known.values()]
@@ -231,8 +228,8 @@ def _shades(panel: Panel) -> Styles:
     """Shades from dark to light, in the order of the lines."""
     shades, last = colormaps["viridis"], max(len(panel.lines) - 1, 1)
     return {
-        line.name: (to_hex(shades(0.88 * number / last)), False)
-        for number, line in enumerate(panel.lines)
+        name: (to_hex(shades(0.88 * number / last)), False)
+        for number, name in enumerate(panel.lines)
     }
 
 
