@@ -128,7 +128,7 @@ def test_bad_arguments_are_named() -> None:
         with pytest.raises((TypeError, ValueError), match=r"^count: expected"):
             splits.folds([0, 1, 0, 1], count, seed=0)  # pyright: ignore[reportArgumentType]
     wrong = [
-        *(("factor", {"factor": factor}) for factor in (0, 1.5, "0.1")),
+        *(("imbalance factor", {"factor": factor}) for factor in (0, 1.5, "0.1")),
         *(("labels", {"labels": each}) for each in ([0, 0], np.empty(0, int), [0.5, 1], [0, -1])),
     ]
     for (name, value), kind in itertools.product(wrong, KINDS):

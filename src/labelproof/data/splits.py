@@ -139,19 +139,32 @@ def order_by_class(labels: NDArray[np.int64], generator: np.random.Generator) ->
     return np.lexsort((generator.random(len(labels)), labels))
 
 
-def admit_labels(labels: ArrayLike) -> NDArray[np.int64]:
-    """Class indices as an array; raises if they are not."""
-    given = _admit_integers("labels", labels)
-    if given.size and given.min() < 0:
-        raise ValueError(f"labels: expected class indices of at least 0, got {given.min()}")
-    return given
+def admit_labels(
+    labels: ArrayLike, num_classes: int | None = None, *, name: str = "labels"
+) -> NDArray[np.int64]:
+    """Return indices as a new array, or raise.
 
+    Args:
+        labels: One index per sample, `(N)`.
+        num_classes: Number of classes, if known.
+        name: The argument's name, for the message.
 
-def _admit_integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
-    given = np.asarray(values)
+    >>> admit_labels([2, 0], 3)
+    array([2, 0])
+    >>> admit_labels([2, 0], 2)
+    Traceback (most recent call last):
+        ...
+    ValueError: labels: expected 0 to 1, got 2
+    """
+    given = np.asarray(labels)
     if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
-        got = f"{given.dtype} of shape {given.shape}"
-        raise TypeError(f"{name}: expected one integer per sample, got {got}")
+        raise TypeError(
+            f"{name}: expected one integer per sample, got {given.dtype} of shape {given.shape}"
+        )
+    if given.size and given.min() < 0:
+        raise ValueError(f"{name}: expected indices of at least 0, got {given.min()}")
+    if given.size and num_classes is not None and given.max() >= num_classes:
+        raise ValueError(f"{name}: expected 0 to {num_classes - 1}, got {given.max()}")
     return given.astype(np.int64)
 
 
@@ -160,13 +173,13 @@ def _admit(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64] | None]:
     """Labels of the chosen samples, their indices, and their groups, `None` if all are single."""
     given = admit_labels(labels)
-    listed = np.arange(len(given)) if indices is None else _admit_integers("indices", indices)
+    listed = np.arange(len(given))
+    if indices is not None:
+        listed = admit_labels(indices, len(given), name="indices")
     # In rising order, so that the same samples are split alike however they are listed.
     chosen = np.unique(listed)
-    inside = not len(chosen) or 0 <= chosen[0] <= chosen[-1] < len(given)
-    if len(chosen) < len(listed) or not inside:
-        got = listed[:20].tolist()
-        raise ValueError(f"indices: expected 0 to {len(given) - 1}, each once at most, got {got}")
+    if len(chosen) < len(listed):
+        raise ValueError(f"indices: expected each once at most, got {listed[:20].tolist()}")
     together = admit_groups(groups, len(given))
     if together is None or len(np.unique(together[chosen])) == len(chosen):
         return given[chosen], chosen, None
@@ -308,18 +321,20 @@ class Imbalance:
     kind: str
     factor: float = 1.0
 
+    def __post_init__(self) -> None:
+        within("imbalance factor", self.factor, 0, 1, open_low=True)
+
     def counts(self, largest: int, num_classes: int) -> list[int]:
         """Number of samples that each class keeps, if the largest class has `largest`."""
         if largest < 1 or num_classes < 2:
             raise ValueError(f"labels: expected samples of 2 classes or more, got {num_classes}")
-        factor = within("factor", self.factor, 0, 1, open_low=True)
         powers = [0.0] * num_classes
         if self.kind == "long-tailed":
             powers = [index / (num_classes - 1) for index in range(num_classes)]
         elif self.kind == "step":
             powers[num_classes - num_classes // 2 :] = [1.0] * (num_classes // 2)
         # At least one sample: without a class it would be a different task.
-        return [max(int(largest * factor**power), 1) for power in powers]
+        return [max(int(largest * self.factor**power), 1) for power in powers]
 
     def keep(self, labels: ArrayLike, *, seed: Seed) -> NDArray[np.int64]:
         """Choose samples at random; classes that are small already are kept whole.
@@ -357,5 +372,4 @@ def parse_imbalance(text: str) -> Imbalance:
     did you mean 'long-tailed'?
     """
     form, values = parse_form(text, _FORMS, what="imbalance")
-    factor = within("imbalance factor", values.get("FACTOR", 1.0), 0, 1, open_low=True)
-    return Imbalance(form.partition(":")[0], factor)
+    return Imbalance(form.partition(":")[0], values.get("FACTOR", 1.0))

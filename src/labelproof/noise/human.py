@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.noise.sampling import NoisyLabels, admit_labels
+from labelproof.data.splits import admit_labels
+from labelproof.noise.sampling import NoisyLabels
 from labelproof.npz import check_room, read_npz
 from labelproof.ranges import choose
 

@@ -9,6 +9,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from labelproof.data.splits import admit_labels
 from labelproof.noise.matrices import Labels, Matrix, check_matrix, warn_of_rivals
 from labelproof.ranges import within
 from labelproof.seeds import Seed, as_generator
@@ -86,35 +87,6 @@ def corrupt(labels: ArrayLike, matrix: Matrix, *, seed: Seed, exact: bool = Fals
     warn_of_rivals(matrix, class_sizes=sizes, stacklevel=2)
     corrupt_labels = deal_labels if exact else draw_labels
     return NoisyLabels(clean, corrupt_labels(clean, matrix, as_generator(seed)), matrix)
-
-
-def admit_labels(
-    labels: ArrayLike, num_classes: int | None = None, *, name: str = "labels"
-) -> Labels:
-    """Return class indices as a new array, or raise.
-
-    Args:
-        labels: One index per sample, `(N)`.
-        num_classes: Number of classes, if known.
-        name: The argument's name, for the message.
-
-    >>> admit_labels([2, 0], 3)
-    array([2, 0])
-    >>> admit_labels([2, 0], 2)
-    Traceback (most recent call last):
-        ...
-    ValueError: labels: expected 0 to 1, got 2
-    """
-    given = np.asarray(labels)
-    if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
-        raise TypeError(
-            f"{name}: expected one integer per sample, got {given.dtype} of shape {given.shape}"
-        )
-    if given.size and given.min() < 0:
-        raise ValueError(f"{name}: expected class indices of at least 0, got {given.min()}")
-    if given.size and num_classes is not None and given.max() >= num_classes:
-        raise ValueError(f"{name}: expected 0 to {num_classes - 1}, got {given.max()}")
-    return given.astype(np.int64)
 
 
 def draw_labels(clean: Labels, matrix: Matrix, generator: np.random.Generator) -> Labels:
