@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import itertools
-import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -115,7 +114,7 @@ def decode_image(
     """
     # Broken files make Pillow raise almost anything, down to struct.error and SyntaxError.
     try:
-        with open_image(file, short_side if enlarge else None) as image:
+        with open_image(file) as image:
             whole = image.size
             if short_side is not None:
                 # Never smaller than requested: a proper filter does the rest.
@@ -133,19 +132,10 @@ def decode_image(
     return array[np.newaxis] if mode == "L" else array.transpose(2, 0, 1)
 
 
-def open_image(file: Encoded, short_side: int | None = None) -> Image.Image:
-    """Read an image's header; refuse other formats, and sizes unsafe before or after resizing."""
+def open_image(file: Encoded) -> Image.Image:
+    """Read an image's header; refuse other formats."""
     stream = io.BytesIO(file.content) if isinstance(file, StoredImage) else file
-    image = Image.open(stream, formats=_FORMATS)
-    size = image.size
-    pixels = max(math.prod(size), math.prod(_scaled(size, short_side)) if short_side else 0)
-    limit = Image.MAX_IMAGE_PIXELS
-    # Pillow only warns up to twice its limit.
-    if limit is not None and pixels > limit:
-        image.close()
-        safe = f"the safe {limit:,}; PIL.Image.MAX_IMAGE_PIXELS allows more"
-        raise Image.DecompressionBombError(f"{pixels:,} pixels, more than {safe}")
-    return image
+    return Image.open(stream, formats=_FORMATS)
 
 
 def image_size(file: Encoded) -> tuple[int, int] | None:
@@ -178,13 +168,9 @@ def flatten_image(image: Image.Image, mode: Mode) -> Image.Image:
     return image if image.mode == mode else image.convert(mode)
 
 
-def _scaled(size: tuple[int, int], short_side: int) -> list[int]:
-    return [max(round(side * short_side / min(size)), 1) for side in size]
-
-
 def _resize(image: Image.Image, short_side: int, whole: tuple[int, int]) -> Image.Image:
     """Resize to the short side; the image may be decoded at a fraction of its `whole` size."""
-    width, height = _scaled(whole, short_side)
+    width, height = (max(round(side * short_side / min(whole)), 1) for side in whole)
     # It may have been rotated upright.
     if (image.width > image.height) != (width > height):
         width, height = height, width
@@ -281,44 +267,22 @@ def data_url(content: bytes, kind: str) -> str:
 
 
 class Look(NamedTuple):
-    """Whether an image is grey, its width and height, and whether it has several pages."""
+    """A readable image, whether it is grey, its width and height, and if it has several pages."""
 
+    file: Encoded
     grey: bool
     size: tuple[int, int]
     paged: bool
 
 
-def examine_images(
-    files: Sequence[Encoded], *, full: bool, short_side: int | None = None
-) -> tuple[list[int], list[str], list[Look]]:
-    """Open every image: its header, which is quick, or all of its pixels.
+def examine_image(file: Encoded, *, full: bool) -> Look | UnreadableImageError:
+    """A look at an image, or why it cannot be read: at its header, or at all of its pixels.
 
     A truncated file has a good header; only `full` finds it, and grey pixels in a file with
-    transparency or of CMYK. An image that `short_side` would make too large is unreadable. Returns
-    the indices of readable images, the names and problems of the others, and a look at each
-    readable one.
+    transparency or of CMYK.
     """
-    kept: list[int] = []
-    unreadable: list[str] = []
-    looks: list[Look] = []
-    look = partial(_examine, full=full, short_side=short_side)
-    for index, found in enumerate(look_at_each(files, look)):
-        if isinstance(found, UnreadableImageError):
-            unreadable.append(str(found))
-            continue
-        kept.append(index)
-        looks.append(found)
-    if paged := [index for index, look in zip(kept, looks, strict=True) if look.paged]:
-        many = count(len(paged), "image has", "images have")
-        first = image_name(files[paged[0]])
-        notice(f"{many} more than one page, such as {first}: only the first page is read")
-    return kept, unreadable, looks
-
-
-def _examine(file: Encoded, *, full: bool, short_side: int | None) -> Look | UnreadableImageError:
-    """A look at an image, or why it cannot be read."""
     try:
-        with open_image(file, short_side) as image:
+        with open_image(file) as image:
             mode, size, grey = image.mode, image.size, image.mode in _GREY_MODES
             if full:
                 # Decoding at an eighth of the size still reads the whole file, but is much faster.
@@ -332,25 +296,29 @@ def _examine(file: Encoded, *, full: bool, short_side: int | None) -> Look | Unr
             with suppress(Exception):  # a broken second page does not count
                 # Last, since Pillow searches a GIF for its second frame.
                 paged = image.format in _PAGED_FORMATS and getattr(image, "is_animated", False)
-            return Look(grey, size, paged)
+            return Look(file, grey, size, paged)
     except Exception as error:
         return why_unreadable(file, error)
 
 
-def report_odd(place: str, files: Sequence[Encoded], looks: Sequence[Look]) -> None:
-    """Warn of a few images whose colours or size change how all images are used."""
+def report_odd(place: str, looks: Sequence[Look]) -> None:
+    """Warn of pages that are not read, and of a few images that change how all are used."""
+    if paged := [look for look in looks if look.paged]:
+        many = count(len(paged), "image has", "images have")
+        first = image_name(paged[0].file)
+        notice(f"{place}: {many} more than one page, such as {first}: only the first page is read")
     (usual, _), *_ = Counter(look.size for look in looks).most_common(1)
     width, height = usual
     for odd, what in (
-        ([not look.grey for look in looks], "coloured, so all are read in colour"),
+        ([look for look in looks if not look.grey], "coloured, so all are read in colour"),
         (
-            [look.size != usual and max(usual) <= SMALL for look in looks],
+            [look for look in looks if look.size != usual and max(usual) <= SMALL],
             f"not of {width}x{height} pixels as the others, so all are cropped and resized",
         ),
     ):
-        if 0 < sum(odd) < _RARE * len(odd):
-            names = few([image_name(file) for file in itertools.compress(files, odd)])
-            share = f"{sum(odd):,} of {len(odd):,} images {'is' if sum(odd) == 1 else 'are'}"
+        if 0 < len(odd) < _RARE * len(looks):
+            names = few([image_name(look.file) for look in odd])
+            share = f"{len(odd):,} of {len(looks):,} images {'is' if len(odd) == 1 else 'are'}"
             notice(f"{place}: {share} {what}: {names}")
 
 
@@ -416,9 +384,7 @@ def dataset_from_files(
     opened = on_error != "later"
     copies = report_duplicates(name, splits) if opened and statistics is None else {}
     contents: dict[str, Split] = {}
-    unreadable: list[str] = []
-    readable_files: list[Encoded] = []
-    looks: list[Look] = []
+    found: list[Look | UnreadableImageError] = []
     for split, content in splits.items():
         labels = as_indices(content.labels, names)
         groups = joined_groups(content.groups, copies.get(split))
@@ -428,15 +394,14 @@ def dataset_from_files(
         files = ImageFiles(content.files, short_side=short_side)
         part = Split(files, labels, groups=groups, votes=votes)
         if opened:
-            full = on_error == "skip"
-            kept, problems, found = examine_images(files.files, full=full, short_side=short_side)
-            unreadable += problems
-            readable_files += [files.files[index] for index in kept]
-            looks += found
-            part = select_samples(part, np.array(kept, np.int64))
+            look = partial(examine_image, full=on_error == "skip")
+            examined = [*look_at_each(files.files, look)]
+            part = select_samples(part, np.flatnonzero([isinstance(n, Look) for n in examined]))
+            found += examined
         if len(part):
             contents[split] = part
-    if unreadable:
+    looks = [each for each in found if isinstance(each, Look)]
+    if unreadable := [str(each) for each in found if not isinstance(each, Look)]:
         total = count(sum(len(content.labels) for content in splits.values()), "image")
         share = f"{len(unreadable):,} of {total}"
         leave_out(f"{name}: {share} cannot be read: {few(unreadable)}", on_error)
@@ -444,7 +409,7 @@ def dataset_from_files(
         raise ValueError(f"{name}: none of the training images can be read")
     report_classes(name, contents["train"].labels, names)
     if opened:
-        report_odd(name, readable_files, looks)
+        report_odd(name, looks)
     grey = opened and all(look.grey for look in looks)
     for part in contents.values():
         cast(ImageFiles, part.images).mode = "L" if grey else "RGB"
@@ -473,14 +438,9 @@ def select_samples(split: Split, kept: NDArray[np.int64]) -> Split:
     elif isinstance(images, ImageFiles):
         files = [images.files[index] for index in kept.tolist()]
         images = ImageFiles(files, mode=images.mode, short_side=images.short_side)
-    return Split(
-        images,
-        split.labels[kept],
-        places,
-        None if split.groups is None else split.groups[kept],
-        None if split.votes is None else split.votes[kept],
-        None if split.truth is None else split.truth[kept],
-    )
+    given = {name: getattr(split, name) for name in ("groups", "votes", "truth")}
+    chosen = {name: each[kept] for name, each in given.items() if each is not None}
+    return Split(images, split.labels[kept], places, **chosen)
 
 
 def sample_names(split: Split, data: str | os.PathLike[str]) -> list[str]:
