@@ -315,13 +315,9 @@ def copies_of(split: Split) -> NDArray[np.int64]:
 
     Equal rows do not count as copies: two people may have the same few features.
     """
-    numbers = np.full(len(split), -1)
     if split.tabular:
-        return numbers
+        return np.full(len(split), -1)
     if isinstance(split.images, np.ndarray):
         return find_duplicate_rows(split.images)
-    files = getattr(split.images, "files", ())
-    paths = [file if isinstance(file, str) else "" for file in files]
-    for number, group in enumerate(find_duplicates(paths)):
-        numbers[group] = number
-    return numbers
+    files = getattr(split.images, "files", [""] * len(split))
+    return find_duplicates([file if isinstance(file, str) else "" for file in files])

@@ -24,8 +24,8 @@ _LARGEST = (10, 0.02)
 """Equal rows are copies up to this number, or this share of all; more are common values."""
 
 
-def find_duplicates(paths: Sequence[str]) -> list[list[int]]:
-    """Groups of indices of identical files, sorted by their first index.
+def find_duplicates(paths: Sequence[str]) -> NDArray[np.int64]:
+    """The group of each file, `(N)`, the same for identical ones; -1 for a file without a copy.
 
     Only files of equal size and equal last bytes are read whole, so this costs little more than
     listing a folder. Empty and unreadable files have no duplicates.
@@ -40,7 +40,10 @@ def find_duplicates(paths: Sequence[str]) -> list[list[int]]:
                     if value := key(paths[index]):
                         parts[number, value].append(index)
         groups = [part for part in parts.values() if len(part) > 1]
-    return sorted(groups)
+    found = np.full(len(paths), -1)
+    for number, group in enumerate(sorted(groups)):
+        found[group] = number
+    return found
 
 
 def _digest(path: str, last: int | None = None) -> bytes:
@@ -60,9 +63,7 @@ def report_duplicates(place: str, splits: Mapping[str, Any]) -> dict[str, NDArra
         for file, label in zip(content.files, content.labels, strict=True)
         if isinstance(file, str)  # and not an image within another file
     ]
-    groups = np.full(len(files), -1)
-    for number, group in enumerate(find_duplicates([file for file, _, _ in files])):
-        groups[group] = number
+    groups = find_duplicates([file for file, _, _ in files])
     # As objects: file names need not be valid UTF-8.
     table: Any = pd.DataFrame(files, columns=["name", "split", "label"], dtype=object)
     table["group"] = groups

@@ -220,8 +220,8 @@ def _count_among(split: Split, own: Split) -> int | None:
         paths = [file for file in (*samples.files, *known.files) if isinstance(file, str)]
         if len(paths) < len(samples) + len(known):
             return None  # images within other files: comparing them means reading them
-        groups = [group for group in find_duplicates(paths) if group[-1] >= len(samples)]
-        return sum(index < len(samples) for group in groups for index in group)
+        new, trained = np.split(find_duplicates(paths), [len(samples)])
+        return int(np.isin(new[new >= 0], trained).sum())
     if not isinstance(samples, np.ndarray) or not isinstance(known, np.ndarray):
         return None
     hashes = {hash(sample.tobytes()) for sample in known}
