@@ -81,17 +81,12 @@ def find_images(path: Path) -> list[str]:
     """The image file at a path, or those in a folder and its subfolders, sorted."""
     if not path.is_dir():
         return [str(path)]
-    files = [
-        str(file)
-        for file in sorted(path.rglob("*"))
-        if file.is_file() and not any(part[0] == "." for part in file.relative_to(path).parts)
-    ]
-    place, images = readable(str(path)), [file for file in files if is_image(file)]
-    others = [file for file in files if not is_image(file)]
+    others: dict[str, list[str]] = defaultdict(list)
+    images, place, ignored = _images(str(path), others), readable(str(path)), others["ignored"]
     if not images:
-        more = f"; {count(len(others), 'other file')} there: {few(others)}" * bool(others)
+        more = f"; {count(len(ignored), 'other file')} there: {few(ignored)}" * bool(ignored)
         raise ValueError(f"{place}: expected images in this folder, found none{more}")
-    _report_others(place, others)
+    _report_others(place, ignored)
     return images
 
 
