@@ -12,7 +12,7 @@ import pandas as pd
 from labelproof.data.dataset import Dataset, as_indices
 from labelproof.data.images import sample_names, select_samples
 from labelproof.data.notices import count, few, notice, readable
-from labelproof.data.table import as_text, find_column, read_table
+from labelproof.data.table import as_text, read_table
 
 _GONE = 0.1
 """Largest share of samples that may have been removed since the file was made."""
@@ -46,20 +46,14 @@ def relabel(
     place = readable(os.fspath(file))
     # Only an empty label is left out: classes may be called nan or ?, as a folder may.
     table = read_table(file, text=["sample", "label", "given"], missing=[""])
-    if not {"sample", "label"} <= {name.casefold() for name in table.columns}:
+    table = table.rename(columns=str.casefold)
+    if not {"sample", "label"} <= {*table.columns}:
         raise ValueError(
             f"{place}: expected the columns sample and label, as 'labelproof review --export' "
             f"writes them, got {few(list(table.columns), shown=8)}"
         )
-    rows: Any = pd.DataFrame(
-        {
-            name: as_text(
-                table[find_column(table.columns, name, place=place, argument="labels")], [""]
-            )
-            for name in ("sample", "label", "given")
-            if name != "given" or "given" in map(str.casefold, table.columns)
-        }
-    )
+    used = [name for name in ("sample", "label", "given") if name in table]
+    rows: Any = table[used].apply(as_text, missing=[""])
     names = [readable(name).strip() for name in sample_names(dataset.train, data)]
     index = pd.Index(names).get_indexer(pd.Index(rows["sample"]))
     if (gone := index < 0).any():
