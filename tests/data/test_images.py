@@ -90,9 +90,7 @@ def test_files_with_several_pages_are_counted_and_one_is_named() -> None:
         several = encoded(pages[0], kind, save_all=True, append_images=pages[1:])
         several = StoredImage("stack", [several.content])
         look: Any = partial(examine_image, full=full)
-        with pytest.warns(
-            DataWarning, match=r"^x: 2 images have more than one page.* as stack:"
-        ):
+        with pytest.warns(DataWarning, match=r"^x: 2 images have more than one page.* as stack:"):
             report_odd("x", [look(file) for file in (single, several, single, several)])
         report_odd("x", [look(single)] * 2)
 

@@ -439,9 +439,7 @@ def _learn_category(counted: dict[str, int], cells: int, name: str, room: int) -
         if 2 * len(alike) > len(words[:1000]) and (differ or len(alike) > _CODES):
             raise _LeftOutError(reason.format(alike[0]))
     if differ:
-        if learned := _learn_text(words, name, missing):
-            return learned
-        raise _LeftOutError(f"text that differs from row to row, such as {quoted(words[0])}")
+        return _learn_text(words, name, missing)
     if group := _identifies_group(name, len(words), present):
         raise _LeftOutError(group)
     # By frequency, then by name, so that the order of the rows does not matter.
@@ -461,15 +459,15 @@ def _plain(word: str) -> str:
         return word.casefold() if word.casefold() in ("true", "false") else word
 
 
-def _learn_text(texts: Sequence[str], name: str, missing: int) -> Column | None:
-    """The encoding of texts; `None` if no three of them share a word."""
+def _learn_text(texts: Sequence[str], name: str, missing: int) -> Column:
+    """The encoding of texts, of which three have to share a word."""
     shared = shared_terms(texts)
     # Words of more than half of the texts tell little.
     frequent = [
         term for term, rows in shared.items() if 3 <= rows <= len(texts) / 2 and " " not in term
     ]
     if not frequent:
-        return None
+        raise _LeftOutError(f"text that differs from row to row, such as {quoted(texts[0])}")
     most = max(sum(term in shared for term in terms_of(text)) for text in texts)
     values, terms = tuple(sorted(frequent[:_MOST_WORDS])), tuple(shared)
     return Column(name, "text", values, missing=missing, terms=terms, ids=min(most, _MOST_IDS))
@@ -585,13 +583,10 @@ def _floats(cells: Any) -> Any:
 def _days(cells: pd.Series, written: str) -> Any:
     if pd.api.types.is_numeric_dtype(cells.dtype):
         return pd.Series(np.nan, index=cells.index)  # numbers are not dates
-    since = _moments(cells, written) - pd.Timestamp("1970-01-01", tz="UTC")
-    return since.dt.total_seconds() / 86400
-
-
-def _moments(cells: pd.Series, written: str) -> Any:
     found = _dates(cells, _ISO)
-    return found if written == _ISO else found.fillna(_dates(cells, written))
+    if written != _ISO:
+        found = found.fillna(_dates(cells, written))
+    return (found - pd.Timestamp("1970-01-01", tz="UTC")).dt.total_seconds() / 86400
 
 
 def _dates(cells: pd.Series, written: str) -> Any:

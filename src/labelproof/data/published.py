@@ -315,11 +315,8 @@ def verify_dataset(name: str, *, root: str | os.PathLike[str] | None = None) -> 
         return Verification(dataset.name, path, layout.version, (str(error),))
     problems: list[str] = []
     for split, count in dataset.counts.items():
-        shape = splits[split][0].shape
-        if shape[0] != count:
-            problems.append(f"expected {count} {split} images, got {shape[0]}")
-        if shape[1:] != dataset.image_shape:
-            problems.append(f"expected {split} images of {dataset.image_shape}, got {shape[1:]}")
+        if (shape := splits[split][0].shape) != (expected := (count, *dataset.image_shape)):
+            problems.append(f"{split}: expected images {expected}, got {shape}")
     for file, content in layout.published(splits) if dataset.checksums else ():
         what = f"what was read is not the publisher's {file}"
         problems += _compare(what, dataset.checksums[file], content)

@@ -187,9 +187,7 @@ def _admit(
 
 
 def _split(indices: NDArray[np.int64], held: NDArray[np.int64]) -> Holdout:
-    mask = np.zeros(len(indices), dtype=np.bool_)
-    mask[held] = True
-    return Holdout(indices[~mask], indices[mask])
+    return Holdout(np.delete(indices, held), indices[np.sort(held)])
 
 
 def _deal_groups(
