@@ -118,7 +118,7 @@ def test_residual_networks_are_everybodys(monkeypatch: pytest.MonkeyPatch) -> No
             assert count(models.ResNet(1000, (3, 224, 224), depth=depth, stem="imagenet")) == known
     for stem, size in (("cifar", 4), ("imagenet", 1)):
         network = models.ResNet(10, (3, 32, 32), depth=18, stem=stem, width=2).eval()
-        assert network.body[:-1](torch.zeros(1, 3, 32, 32)).shape == (1, 16, size, size)
+        assert network.body[:-2](torch.zeros(1, 3, 32, 32)).shape == (1, 16, size, size)
         flat = models.ResNet(10, (1, 1, 7), depth=18, stem=stem, width=1).eval()
         assert flat(torch.zeros(2, 1, 1, 7)).shape == (2, 10)
 

@@ -49,18 +49,6 @@ class ResidualBlock(nn.Module):
         return self.activation(self.branch(inputs) + self.shortcut(inputs))
 
 
-class GlobalAverage(nn.Module):
-    """The mean over height and width, `(N, C, H, W)` to `(N, C)`.
-
-    >>> GlobalAverage()(torch.ones(2, 3, 4, 4)).shape
-    torch.Size([2, 3])
-    """
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """The mean of each channel."""
-        return inputs.mean(dim=(2, 3))
-
-
 _STAGES = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3)}
 """Number of blocks in each stage, by the number of layers; those of 50 are bottlenecks."""
 
@@ -112,7 +100,7 @@ class ResNet(Network):
                     stride = 2 if stage > 0 and index == 0 else 1
                     layers.append(ResidualBlock(channels, sizes, stride=stride))
                     channels = sizes[-1]
-            self.body = nn.Sequential(*layers, GlobalAverage())
+            self.body = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
             self.head = nn.Linear(channels, num_classes)
         initialize(self, generator)
 
