@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from pandas.tseries.api import guess_datetime_format
 
 from labelproof.data.notices import count, few, notice, quoted
 from labelproof.data.texts import FEWEST_ROWS, shared_terms, terms_of
-from labelproof.ranges import choose, suggest
+from labelproof.ranges import suggest
 
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text"]
 Item = TypeVar("Item")
@@ -365,24 +365,16 @@ class Columns:
 
     def as_values(self) -> dict[str, Any]:
         """Plain values that JSON can hold."""
-        columns = [
-            {**asdict(each), "values": list(each.values), "terms": list(each.terms)}
-            for each in self.columns
-        ]
-        return {**asdict(self), "columns": columns, "left_out": [*map(list, self.left_out)]}
+        return asdict(self)
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Columns:
         """The columns that `as_values` describes."""
         try:
             columns = [
-                Column(
-                    **entry | {part: tuple(map(str, entry[part])) for part in ("values", "terms")}
-                )
+                Column(**entry | {part: tuple(entry[part]) for part in ("values", "terms")})
                 for entry in values["columns"]
             ]
-            for column in columns:
-                choose("kind", column.kind, get_args(Kind))
             left_out = [(str(name), str(reason)) for name, reason in values["left_out"]]
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"columns: expected those of a run, got {error!r}") from None
