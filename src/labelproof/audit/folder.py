@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from labelproof.audit.findings import LIKELIEST, Estimate, Findings
+from labelproof.audit.findings import Estimate, Findings
 from labelproof.audit.predictions import name_rows
 from labelproof.data.dataset import Dataset, restore_values
 from labelproof.models.blend import BLEND
@@ -257,7 +257,7 @@ class Audit:
                     f"{path}: expected version {_VERSION}, got {values['version']}; update "
                     "labelproof"
                 )
-            arrays = _read_samples(folder / SAMPLES, len(values["class_names"]))
+            arrays = read_npz(folder / SAMPLES)
             known = {each.name for each in fields(Findings)} & arrays.keys()
             findings = Findings(
                 **{name: arrays[name] for name in known},
@@ -311,25 +311,6 @@ def remove_audit(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
     if RUNS in found:
         remove_folder(folder / RUNS)
-
-
-def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
-    """The arrays of `samples.npz`, checked to fit each other and the classes."""
-    arrays = read_npz(path)
-    size = len(_unpacked(arrays["samples"]))
-    for name in arrays.keys() - {*_TEXTS, "cells"}:
-        expected = (classes, classes) if name.startswith("transition") else (size,)
-        if name in ("likeliest", "probability"):
-            expected = (size, min(classes, LIKELIEST))
-        if name == "votes":
-            expected = (size, arrays[name].shape[-1])
-        if arrays[name].shape != expected:
-            raise ValueError(f"{path.name}: {name}: expected {expected}, got {arrays[name].shape}")
-    for name in {"given", "suggested", "likeliest", "votes"} & arrays.keys():
-        least = -1 if name == "votes" else 0
-        if not ((arrays[name] >= least) & (arrays[name] < classes)).all():
-            raise ValueError(f"{path.name}: {name}: expected classes from 0 to {classes - 1}")
-    return arrays
 
 
 def _packed(values: Any) -> NDArray[np.uint8]:
