@@ -62,7 +62,7 @@ MISTAKES: dict[str, list[tuple[str, int]]] = {
     "unexpected character": [("cnn4(width=__import__('os'))", 22)],
     "cnn4 takes width, hidden, got 'widht'; did you mean 'width'": [("cnn4(widht=8)", 5)],
     "got 'generator'": [("cnn4(generator=1)", 5)],
-    "a whole number for width, got true": [("cnn4(width=true)", 5)],
+    "a whole number up to 10,000 for width, got true": [("cnn4(width=true)", 5)],
     "true or false for batch_norm, got 1": [("mlp(batch_norm=1)", 4)],
     "no arguments": [("timm/resnet18(width=8)", 14)],
     "expected one of cnn4": [("a.b:c:d", 0), ("a..b:c", 0)],
