@@ -22,10 +22,9 @@ from labelproof.audit.anchors import (
 from labelproof.audit.cross_validation import Predictions
 from labelproof.audit.findings import DOUBTFUL, FEWEST, Estimate, Findings, reorder, suspect
 from labelproof.audit.folder import Audit
-from labelproof.audit.least_squares import LeastSquares, fit_least_squares, rate_at
+from labelproof.audit.least_squares import fit_least_squares, rate_at
 from labelproof.audit.noise_model import (
     Groups,
-    NoiseModel,
     as_transition,
     search_temperature,
     shift,
@@ -267,29 +266,31 @@ def audit_logits(
         # By the plain model: noise that the network has learned would look like shared doubts.
         score = suspect(samples.logits, samples.given, plain).score
         shared, trust = share_of_doubts(samples, score), trust_in_model(samples)
-        hidden = _hidden(samples, plain)
+        # The share of wrong labels if the most confident predictions were beyond doubt.
+        coolest = min(anchor_temperature(samples), plain.temperature)
+        learned = correct_by_anchors(samples, plain, by_chance=_BY_CHANCE).noise_rate
+        hidden = max(rate_at(samples, coolest), learned)
     suspicion = suspect(table, codes, model, shared=shared)
     if not seen:
         suspicion = reorder(suspicion, trust)
     agreed = int(np.trace(suspicion.confusion))
     joint = (1 - shared) * model.joint + shared * suspicion.confusion / size
     transition = as_transition(joint, size, prior)
-    low, high = _intervals(squares, transition, as_transition(plain.joint, size, prior))
+    # Least squares', widened to contain the reported matrix. Its difference from the one without
+    # shared doubts and learned noise counts as a standard error.
+    difference = transition - as_transition(plain.joint, size, prior)
+    spread = np.sqrt(squares.variance + difference**2)
+    low, high = matrix_interval(squares.transition, spread, squares.worth)
+    rates = [squares.rate] if model.correction is None else [squares.rate, plain.noise_rate]
+    error = NORMAL_95 * squares.rate_error
     findings = Findings(
         given=codes,
         suggested=np.where(suspicion.score > DOUBTFUL, suspicion.other, codes),
         score=suspicion.score,
-        noise_rate=_rate(
-            suspicion.score,
-            1 - agreed / size,
-            shared,
-            NORMAL_95 * squares.rate_error,
-            hidden=hidden,
-            others=(squares.rate, *([] if model.correction is None else [plain.noise_rate])),
-        ),
+        noise_rate=_rate(suspicion.score, 1 - agreed / size, shared, error, hidden, rates),
         transition=transition,
-        transition_low=low,
-        transition_high=high,
+        transition_low=np.minimum(low, transition),
+        transition_high=np.maximum(high, transition),
         temperature=model.temperature,
         shared_doubts=shared,
         likeliest=suspicion.likeliest,
@@ -313,18 +314,11 @@ def _temperature(samples: Groups, unseen: NDArray[np.bool_] | None) -> float:
     return search_temperature(Groups(samples.logits[held], samples.given[held])).temperature
 
 
-def _hidden(samples: Groups, model: NoiseModel) -> float:
-    """The share of wrong labels if the most confident predictions were beyond doubt."""
-    corrected = correct_by_anchors(samples, model, by_chance=_BY_CHANCE).noise_rate
-    return max(rate_at(samples, min(anchor_temperature(samples), model.temperature)), corrected)
-
-
 def _rate(
     score: NDArray[np.float32],
     differing: float,
     shared: float,
-    spread: float,
-    *,
+    error: float,
     hidden: float,
     others: Sequence[float],
 ) -> Estimate:
@@ -332,7 +326,7 @@ def _rate(
 
     At its low end all doubts are the network's own. At its high end annotators share twice as many,
     or the most confident predictions are beyond doubt, as in `hidden`. `others` are further
-    estimates, `spread` their error, and `differing` the share of labels that are not predicted.
+    estimates, `error` theirs, and `differing` the share of labels that are not predicted.
     """
     size, rate = len(score), float(score.mean(dtype=np.float64))
     own = (rate - shared * differing) / (1 - shared)
@@ -341,22 +335,9 @@ def _rate(
     highest = max(2 * rate - own, (1 - shared) * hidden + shared * differing, rate, *others)
     return Estimate(
         rate,
-        max(min(lowest - spread, counted_low), 0.0),
-        min(max(highest + spread, counted_high), 1.0),
+        max(min(lowest - error, counted_low), 0.0),
+        min(max(highest + error, counted_high), 1.0),
     )
-
-
-def _intervals(
-    squares: LeastSquares, transition: NDArray[np.float64], plain: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The 95% intervals of the matrix by least squares, widened to contain the reported one.
-
-    `plain` is the matrix if no doubts are shared and no noise was learned. Its difference from the
-    reported one counts as a standard error.
-    """
-    spread = np.sqrt(squares.variance + (transition - plain) ** 2)
-    low, high = matrix_interval(squares.transition, spread, squares.worth)
-    return np.minimum(low, transition), np.maximum(high, transition)
 
 
 def conclude(
