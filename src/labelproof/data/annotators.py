@@ -95,19 +95,18 @@ def judge_votes(
 
 
 class _Votes:
-    """Votes in two orders, by sample and by annotator and label, so that sums are fast."""
+    """Votes as a sparse matrix, `(N, A * C)`: 1 for a sample's label by an annotator."""
 
     def __init__(self, votes: NDArray[np.int64], classes: int):
+        from scipy.sparse import csr_array  # imported here, since every command would wait for it
+
         self.shape = (votes.shape[1], classes, classes)
-        # Sorted by sample.
         self.sample, self.annotator = np.nonzero(votes >= 0)
         self.label = votes[self.sample, self.annotator]
-        self.voted, self.first = np.unique(self.sample, return_index=True)
-        cell = self.annotator * classes + self.label
-        self.order = np.argsort(cell, kind="stable")
-        self.cells, self.begin = np.unique(cell[self.order], return_index=True)
-        shares = np.zeros((len(votes), classes))
-        np.add.at(shares, (self.sample, self.label), 1.0)
+        places = self.sample, self.annotator * classes + self.label
+        shape = len(votes), votes.shape[1] * classes
+        self.matrix = csr_array((np.ones(len(self.sample)), places), shape=shape)
+        shares = self.matrix @ np.tile(np.eye(classes), (votes.shape[1], 1))
         shares += 0.1 * shares.sum(axis=0) / max(shares.sum(), 1.0) + _LEAST
         self.start = shares / shares.sum(axis=1, keepdims=True)
 
@@ -117,15 +116,12 @@ class _Votes:
         annotators, classes, _ = self.shape
         confusion = np.zeros(self.shape)
         for _ in range(_STEPS):
-            counts = np.zeros((annotators * classes, classes))
-            counts[self.cells] = np.add.reduceat(posterior[self.sample[self.order]], self.begin)
-            counts = counts.reshape(self.shape).transpose(0, 2, 1)
+            counts = (self.matrix.T @ posterior).reshape(self.shape).transpose(0, 2, 1)
             mean = counts.sum(axis=0) + np.eye(classes) + 1 / classes
             confusion = counts + _LIKE_OTHERS * mean / mean.sum(axis=1, keepdims=True)
             confusion /= confusion.sum(axis=2, keepdims=True)
-            chances = np.log(confusion)[self.annotator, :, self.label]
-            scores = np.broadcast_to(prior, self.start.shape).copy()
-            scores[self.voted] += np.add.reduceat(chances, self.first)
+            chances = np.log(confusion).transpose(0, 2, 1).reshape(-1, classes)
+            scores = prior + self.matrix @ chances
             total = np.logaddexp.reduce(scores, axis=1, keepdims=True)
             posterior, likelihood = np.exp(scores - total), float(total.mean())
             if likelihood - before < _TOLERANCE:
