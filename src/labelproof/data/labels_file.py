@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -55,14 +56,14 @@ def relabel(
     used = [name for name in ("sample", "label", "given") if name in table]
     rows: Any = table[used].apply(as_text, missing=[""])
     names = [readable(name).strip() for name in sample_names(dataset.train, data)]
-    index = pd.Index(names).get_indexer(pd.Index(rows["sample"]))
-    if (gone := index < 0).any():
+    rows["index"] = pd.Index(names).get_indexer(pd.Index(rows["sample"]))
+    if (gone := rows["index"] < 0).any():
         missing = list(dict.fromkeys(rows.loc[gone, "sample"]))
         what = f"{count(len(missing), 'sample')} not in {readable(str(data))}: {few(missing)}"
         if gone.mean() > _GONE:
             raise ValueError(f"{place}: {what}; is it of other data, or have files moved?")
         notice(f"{place}: {what}")
-        rows, index = rows[~gone].reset_index(drop=True), index[~gone]
+        rows = rows[~gone]
     ambiguous = rows.groupby("sample")["label"].transform("nunique") > 1
     if ambiguous.any():
         samples = few(rows["sample"][ambiguous].unique().tolist())
@@ -74,10 +75,9 @@ def relabel(
     before = dataset.train.labels
     if "given" in rows:
         now: Any = pd.Series(np.array(classes, dtype=object)[before])
-        recorded = (rows["given"] != "").to_numpy()
-        given = rows["given"][recorded]
-        differs = given != now[index[recorded]].to_numpy()
-        changed = rows["sample"][recorded][differs].tolist()
+        recorded = rows[rows["given"] != ""]
+        given = recorded["given"]
+        changed = recorded["sample"][given != now[recorded["index"]].to_numpy()].tolist()
         problem = f"{place}: {len(changed):,} of {count(len(given), 'sample')} had another label "
         problem += f"when the file was made, such as {few(changed)}"
         # Where a class is rare, most labels agree in any order.
@@ -89,16 +89,13 @@ def relabel(
             )
         if changed:
             notice(problem)
-    numbers = as_indices(rows["label"], classes)
     labels = before.copy()
-    labels[index[numbers >= 0]] = numbers[numbers >= 0]
-    kept = np.ones(len(labels), dtype=np.bool_)
-    kept[index[numbers < 0]] = False
-    left = set(labels[kept].tolist())
-    if empty := [classes[label] for label in np.unique(before) if label not in left]:
+    labels[rows["index"]] = as_indices(rows["label"], classes)
+    kept = labels >= 0  # -1 is an empty label
+    if empty := [classes[label] for label in np.setdiff1d(before, labels[kept])]:
         number = count(len(empty), "class", "classes")
         notice(f"{place}: {number} left without any training sample: {few(empty)}")
-    left_out = tuple(name for name, stays in zip(names, kept.tolist(), strict=True) if not stays)
+    left_out = tuple(compress(names, ~kept))
     # Published labels stay known: against them the file's labels are right or wrong.
     relabelled = replace(dataset.train, labels=labels, truth=dataset.truth)
     split = select_samples(relabelled, np.flatnonzero(kept))
