@@ -187,7 +187,7 @@ def test_all_samples_are_looked_at_those_held_out_among_them(run: TrainedNetwork
     assert np.array_equal(some.index, expected)
     np.testing.assert_array_equal(some.logits, found.logits[expected])
     other = replace(small_digits(), class_names=(*"012345678", "nine"))
-    with pytest.raises(ValueError, match=r"digits: expected the classes that .* 9, nine"):
+    with pytest.raises(ValueError, match=r"digits: expected the classes of .* 9, nine"):
         predict_trained(run, other)
 
 

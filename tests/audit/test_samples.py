@@ -126,7 +126,7 @@ def test_other_data_are_refused_and_those_that_have_moved_are_taken(photos: Path
     with pytest.raises(ValueError, match="contain none of the audit's samples"):
         open_samples(replace(audit, data=str(other)))
     (other / "dog").rename(other / "wolf")
-    with pytest.raises(ValueError, match="classes of the audit; different: dog, wolf; "):
+    with pytest.raises(ValueError, match="classes of the audit; different: dog, wolf"):
         open_samples(replace(audit, data=str(other)))
     moved = photos.rename(photos.parent / "elsewhere")
     with pytest.raises(FileNotFoundError, match="photos"):

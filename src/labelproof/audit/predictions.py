@@ -16,7 +16,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from labelproof.data.arrays import admit_labels, as_words, read_arrays
-from labelproof.data.dataset import Dataset, order_classes
+from labelproof.data.dataset import Dataset, order_classes, refuse_other_classes
 from labelproof.data.image_table import image_paths
 from labelproof.data.images import file_names, sample_names
 from labelproof.data.notices import count, few, notice, readable
@@ -501,12 +501,7 @@ def predict_trained(
     The noise of the run's configuration is applied to the labels again; `human` is the file of
     human labels, for noise such as `human:worse`.
     """
-    if dataset.class_names != run.description.class_names:
-        changed = sorted({*dataset.class_names} ^ {*run.description.class_names})
-        raise ValueError(
-            f"{dataset.name}: expected the classes that {run.folder} was trained on; different: "
-            f"{few(changed) or 'their order'}"
-        )
+    refuse_other_classes(dataset, run.description.class_names, str(run.folder))
     examples = choose_examples(run.configuration, dataset, human=human)
     index = np.sort(np.concatenate([examples.used, examples.held]))
     logits = np.concatenate([batch.numpy() for batch in run.logits(dataset.train.images, CHUNK)])

@@ -27,7 +27,7 @@ from labelproof.audit.findings import FEWEST
 from labelproof.audit.folder import Audit
 from labelproof.audit.predictions import table_of
 from labelproof.data.columns import Columns
-from labelproof.data.dataset import Dataset, Split, as_indices
+from labelproof.data.dataset import Dataset, Split, as_indices, refuse_other_classes
 from labelproof.data.duplicates import find_duplicate_rows, find_duplicates
 from labelproof.data.images import (
     ImageFiles,
@@ -40,7 +40,7 @@ from labelproof.data.images import (
     sample_names,
 )
 from labelproof.data.load import Reading
-from labelproof.data.notices import DataWarning, few
+from labelproof.data.notices import DataWarning
 from labelproof.data.table import as_text, read_table, row_names
 from labelproof.data.texts import term_rarity, weigh_terms
 
@@ -233,27 +233,13 @@ def open_samples(audit: Audit) -> Samples:
     """Read an audit's data again, to show them; refuse data with other classes or samples."""
     if audit.kind == "unknown" or audit.cells is not None:
         return Samples(audit, None)
-    dataset = Reading.of(audit.options).load(
-        audit.data,
-        on_error="later",
-        # With given predictions nothing is trained, so no features are needed.
-        features=audit.method.get("predictions") != "given",
-    )
-    _check_classes(audit, dataset)
-    return Samples(_locate(audit, dataset), dataset)
-
-
-def _check_classes(audit: Audit, dataset: Dataset) -> None:
-    if audit.class_names == dataset.class_names:
-        return
-    # The model behind given predictions may have more classes, in another order.
+    # With given predictions nothing is trained, so no features are needed.
     given = audit.method.get("predictions") == "given"
+    dataset = Reading.of(audit.options).load(audit.data, on_error="later", features=not given)
+    # The model behind given predictions may have more classes, in another order.
     if not given or not {*dataset.class_names} <= {*audit.class_names}:
-        changed = sorted({*dataset.class_names} ^ {*audit.class_names})
-        raise ValueError(
-            f"{audit.data}: expected the classes of the audit; different: "
-            f"{few(changed) or 'their order'}; audit it again"
-        )
+        refuse_other_classes(dataset, audit.class_names, "the audit")
+    return Samples(_locate(audit, dataset), dataset)
 
 
 def _locate(audit: Audit, dataset: Dataset) -> Audit:

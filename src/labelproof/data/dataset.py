@@ -252,6 +252,14 @@ def refuse_classes(place: str, names: Sequence[str], samples: int) -> None:
         raise ValueError(f"{place}: expected labels that samples share, got {found}")
 
 
+def refuse_other_classes(dataset: Dataset, names: Sequence[str], whose: str) -> None:
+    """Refuse a dataset whose classes are not the same, in the same order."""
+    if dataset.class_names != tuple(names):
+        changed = few(sorted({*dataset.class_names} ^ {*names})) or "their order"
+        expected = f"expected the classes of {whose}"
+        raise ValueError(f"{dataset.name}: {expected}; different: {changed}")
+
+
 def report_classes(
     place: str, labels: NDArray[np.int64], names: Sequence[str], *, fewest: int = 1
 ) -> None:
