@@ -78,8 +78,8 @@ class Candidate:
     seed: int = 0
     n_jobs: int | None = None
     fitted: list[Any] = field(default_factory=list, init=False, repr=False)
-    statistics: Statistics = field(default=((), ()), init=False, repr=False)
-    classes: int = field(default=0, init=False)
+    statistics: Statistics = field(init=False, repr=False)
+    classes: int = field(init=False, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -191,7 +191,7 @@ class Kernel(Candidate):
     sharpness: float = 1.0
     ridges: tuple[float, ...] = (0.03, 0.3, 3.0, 15.0, 80.0)
     landmarks: int = 500
-    points: Floats = field(default_factory=lambda: np.zeros((0, 0)), init=False, repr=False)
+    points: Floats = field(init=False, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -279,10 +279,8 @@ class Words(Candidate):
 
     words: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     ridges: tuple[float, ...] = (0.5, 2.0, 6.0, 20.0)
-    rarity: Floats = field(default_factory=lambda: np.zeros(1), init=False, repr=False)
-    beside: NDArray[np.int64] = field(
-        default_factory=lambda: np.zeros(0, np.int64), init=False, repr=False
-    )
+    rarity: Floats = field(init=False, repr=False)
+    beside: NDArray[np.int64] = field(init=False, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
