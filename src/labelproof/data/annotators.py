@@ -105,7 +105,7 @@ class _Votes:
         self.label = votes[self.sample, self.annotator]
         places = self.sample, self.annotator * classes + self.label
         shape = len(votes), votes.shape[1] * classes
-        self.matrix = csr_array((np.ones(len(self.sample)), places), shape=shape)
+        self.matrix: Any = csr_array((np.ones(len(self.sample)), places), shape=shape)
         shares = self.matrix @ np.tile(np.eye(classes), (votes.shape[1], 1))
         shares += 0.1 * shares.sum(axis=0) / max(shares.sum(), 1.0) + _LEAST
         self.start = shares / shares.sum(axis=1, keepdims=True)

@@ -371,16 +371,14 @@ class Columns:
     def from_values(cls, values: Mapping[str, Any]) -> Columns:
         """The columns that `as_values` describes."""
         try:
-            columns = [
+            parts: dict[str, Any] = {"left_out": tuple(map(tuple, values["left_out"]))}
+            parts["columns"] = tuple(
                 Column(**entry | {part: tuple(entry[part]) for part in ("values", "terms")})
                 for entry in values["columns"]
-            ]
-            left_out = [(str(name), str(reason)) for name, reason in values["left_out"]]
-        except (KeyError, TypeError, ValueError) as error:
+            )
+            return cls(**{**values, **parts})
+        except (KeyError, TypeError) as error:
             raise ValueError(f"columns: expected those of a run, got {error!r}") from None
-        return cls(
-            tuple(columns), tuple(left_out), values.get("decimal", "."), values.get("thousands")
-        )
 
 
 def _learn(cells: pd.Series, name: str, leave_out: bool, room: int) -> Column:

@@ -463,8 +463,7 @@ def load_table(
         for name in table.columns
         if name != given.label and name not in left_out and name.casefold() != "split"
     ]
-    columns = None if like is None else like[0]
-    class_names = order_classes(words) if like is None else tuple(like[1])
+    columns, class_names = like or (None, order_classes(words))
     labels = as_indices(words, class_names)
     if (labels < 0).any():
         got = few(sorted(set(words[labels < 0])))
