@@ -252,12 +252,11 @@ def load_digits() -> Dataset:
     # 16 grey levels.
     images = np.round(pixels * (255 / 16)).astype(np.uint8).reshape(-1, 1, 8, 8)
     labels = labels.astype(np.int64)
-    chosen = train_test_split(
-        np.arange(len(labels)), test_size=0.25, random_state=0, stratify=labels
+    train, test, *given = train_test_split(
+        images, labels, test_size=0.25, random_state=0, stratify=labels
     )
-    names = ("train", "test")
-    splits = {n: Split(images[c], labels[c]) for n, c in zip(names, chosen, strict=True)}
-    scaled = splits["train"].array / 255
+    splits = {"train": Split(train, given[0]), "test": Split(test, given[1])}
+    scaled = train / 255
     mean, std = float(scaled.mean()), float(scaled.std())
     return Dataset("digits", splits, DATASETS["digits"].class_names, (mean,), (std,))
 
