@@ -124,7 +124,7 @@ def test_bad_arguments_are_named() -> None:
     for share in (0, 1, -0.1, 1.5):
         with pytest.raises(ValueError, match="share: expected a number between 0 and 1, got"):
             splits.hold_out([0, 1], share, seed=0)
-    for count in (1, 5, 2.0, True):
+    for count in (1, 5, 2.5, True):
         with pytest.raises((TypeError, ValueError), match=r"^count: expected"):
             splits.folds([0, 1, 0, 1], count, seed=0)  # pyright: ignore[reportArgumentType]
     wrong = [

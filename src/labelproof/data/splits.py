@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from labelproof.data.notices import count, few, notice
-from labelproof.ranges import finite, within
+from labelproof.ranges import finite, whole, within
 from labelproof.seeds import Seed, as_generator
 from labelproof.text import parse_form
 
@@ -122,12 +121,11 @@ def folds(
     [0 2 4 5] [1 3]
     """
     given, chosen, together = _admit(labels, indices, groups)
-    if isinstance(count, bool) or not isinstance(count, Integral):
-        raise TypeError(f"count: expected a whole number, got {count!r}")
-    if not 2 <= count <= len(chosen):
+    count = whole("count", count, 2)
+    if count > len(chosen):
         raise ValueError(f"count: expected 2 to {len(chosen)} folds, got {count}")
     if together is not None:
-        dealt = _deal_groups(given, together, int(count), as_generator(seed))
+        dealt = _deal_groups(given, together, count, as_generator(seed))
         return [_split(chosen, np.flatnonzero(dealt == fold)) for fold in range(count)]
     order = order_by_class(given, as_generator(seed))
     # Dealt like cards, class after class: the next class continues where the last one ended.

@@ -490,10 +490,8 @@ def load_table(
             report_leaks(place, columns, rows[in_train], labels[in_train], class_names)
         if groups is not None:
             report_shared_groups(place, str(given.group), groups, splits)
-        together = joined_groups(
-            None if groups is None else groups.iloc[in_train],
-            None if copies is None else copies[in_train],
-        )
+        known = [np.asarray(each)[in_train] for each in (groups, copies) if each is not None]
+        together = joined_groups(*known)
         if groups is None:
             together = splittable(together, labels[in_train])
     contents = {
