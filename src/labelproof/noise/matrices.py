@@ -112,8 +112,7 @@ def check_matrix(matrix: Matrix) -> Matrix:
 
 
 def _check(num_classes: int, rate: float) -> float:
-    if num_classes < 2:
-        raise ValueError(f"num_classes: expected at least 2, got {num_classes}")
+    whole("num_classes", num_classes, 2)
     return within("rate", rate, 0, 1)
 
 
