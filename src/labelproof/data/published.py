@@ -252,11 +252,9 @@ def load_digits() -> Dataset:
     # 16 grey levels.
     images = np.round(pixels * (255 / 16)).astype(np.uint8).reshape(-1, 1, 8, 8)
     labels = labels.astype(np.int64)
-    train, test, *given = train_test_split(
-        images, labels, test_size=0.25, random_state=0, stratify=labels
-    )
-    splits = {"train": Split(train, given[0]), "test": Split(test, given[1])}
-    scaled = train / 255
+    parts: Any = train_test_split(images, labels, test_size=0.25, random_state=0, stratify=labels)
+    splits = {"train": Split(parts[0], parts[2]), "test": Split(parts[1], parts[3])}
+    scaled = splits["train"].array / 255
     mean, std = float(scaled.mean()), float(scaled.std())
     return Dataset("digits", splits, DATASETS["digits"].class_names, (mean,), (std,))
 
