@@ -294,5 +294,5 @@ def test_groups_are_kept_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "--folds: expected 2 to 30, the number of groups, got 31" in refused
     assert not Path("finer").exists()
     Path("one.csv").write_text("pulse,who,ill\n" + "".join(f"{i},ann,{i % 2}\n" for i in range(9)))
-    for verb, said in (("audit", "--group: expected at least two"), ("fit", "at least two")):
+    for verb, said in (("audit", "--group: expected at least two"), ("fit", "at least 2")):
         assert said in refusal(verb, "one.csv", "--label", "ill", "--group", "who", *SMALL)

@@ -193,7 +193,7 @@ def test_parts_are_as_equal_as_groups_allow() -> None:
     assert 0 not in groups[splits.hold_out(labels, 0.2, seed=1, groups=groups).validation]
     labels = np.array([*[0] * 54, 1, 2, 0, 0])
     assert 55 not in splits.hold_out(labels, 0.5, seed=0, groups=np.arange(58) // 56).validation
-    with pytest.raises(ValueError, match="groups: expected at least two"):
+    with pytest.raises(ValueError, match="groups: expected at least 2"):
         splits.hold_out(np.arange(8) % 2, 0.25, seed=1, groups=np.zeros(8))
 
 

@@ -72,9 +72,7 @@ def hold_out(
     given, chosen, together = _admit(labels, indices, groups)
     generator = as_generator(seed)
     if together is not None:
-        if len(np.unique(together)) < 2:
-            raise ValueError("groups: expected at least two, to hold out one, got one")
-        parts = min(max(round(1 / share), 2), len(np.unique(together)))
+        parts = max(min(round(1 / share), len(np.unique(together))), 2)
         kept = _deal_groups(given, together, parts, generator) != 0
         # At least one group of each class stays in training.
         for label in np.setdiff1d(given, given[kept]):
