@@ -247,9 +247,9 @@ def test_shifts_mirrors_and_turns_are_what_loops_say(height, width, down, right,
     pixel, inside = geometry.trace_pixels(
         height,
         width,
-        shift=torch.tensor([[float(down), float(right)]]),
-        mirror=torch.tensor([[float(mirror)]]),
-        turn=turn if degrees else None,
+        crop=torch.tensor([[float(down), float(right)]]),
+        flip=torch.tensor([[float(mirror)]]),
+        rotation=turn if degrees else None,
     )
     for y in range(height):
         for x in range(width):

@@ -206,14 +206,11 @@ def gather_images(
         )
         images = geometry.resample(images.index_select(0, index), boxes, augmentation.resized_crop)
         index = None
-    shift, mirror, turn = (
-        draws[:, columns[name]] if name in columns else None
-        for name in ("crop", "flip", "rotation")
-    )
-    if shift is not None or mirror is not None or turn is not None:
+    moves = [name for name in ("crop", "flip", "rotation") if name in columns]
+    if moves:
         if index is None:
             index = torch.arange(images.shape[0], device=images.device)
-        images = _move(images, index, shift=shift, mirror=mirror, turn=turn)
+        images = _move(images, index, {name: draws[:, columns[name]] for name in moves})
     elif index is not None:
         images = images.index_select(0, index)
     if not any(augmentation.jitter):
@@ -249,17 +246,10 @@ def prepare_images(
     return _normalise(images, 1 / (255 * std), mean / std, torch.float32)
 
 
-def _move(
-    images: Tensor,
-    index: Tensor,
-    *,
-    shift: Tensor | None,
-    mirror: Tensor | None,
-    turn: Tensor | None,
-) -> Tensor:
+def _move(images: Tensor, index: Tensor, moves: dict[str, Tensor]) -> Tensor:
     """Crop, flip and rotate; `(B, H, W, C)`, uint8."""
     _, height, width, channels = images.shape
-    pixel, inside = geometry.trace_pixels(height, width, shift=shift, mirror=mirror, turn=turn)
+    pixel, inside = geometry.trace_pixels(height, width, **moves)
     # int64, because a resident set may have more than 2**31 pixels; one image has fewer.
     place = pixel + (index * (height * width)).view(-1, 1, 1)
     moved = images.view(-1, channels).index_select(0, place.view(-1)).view(*place.shape, channels)
@@ -309,23 +299,14 @@ def jitter(images: Tensor, factors: Tensor, *, strengths: tuple[float, ...]) -> 
             rotation of the hue as a part of the circle.
         strengths: Largest change of each; 0 skips it.
     """
-    changes = (_change_brightness, _change_contrast, _change_saturation, _turn_hue)
-    for position, (change, strength) in enumerate(zip(changes, strengths, strict=True)):
-        if strength:
-            images = change(images, factors[:, position].view(-1, 1, 1, 1))
-    return images
-
-
-def _change_brightness(images: Tensor, factor: Tensor) -> Tensor:
-    return (images * factor).clamp(0, 1)
-
-
-def _change_contrast(images: Tensor, factor: Tensor) -> Tensor:
-    return _blend(images, _grey(images).mean(dim=(1, 2), keepdim=True), factor)
-
-
-def _change_saturation(images: Tensor, factor: Tensor) -> Tensor:
-    return _blend(images, _grey(images), factor)
+    brightness, contrast, saturation, hue = factors.view(-1, 4, 1, 1, 1).unbind(1)
+    if strengths[0]:
+        images = (images * brightness).clamp(0, 1)
+    if strengths[1]:
+        images = _blend(images, _grey(images).mean(dim=(1, 2), keepdim=True), contrast)
+    if strengths[2]:
+        images = _blend(images, _grey(images), saturation)
+    return _turn_hue(images, hue) if strengths[3] else images
 
 
 def _turn_hue(images: Tensor, turn: Tensor) -> Tensor:

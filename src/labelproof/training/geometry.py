@@ -26,9 +26,14 @@ _SHARES = 1 << 15
 
 
 def trace_pixels(
-    height: int, width: int, *, shift: Tensor | None, mirror: Tensor | None, turn: Tensor | None
+    height: int,
+    width: int,
+    *,
+    crop: Tensor | None = None,
+    flip: Tensor | None = None,
+    rotation: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """The source pixel of each pixel of an image that is shifted, mirrored, then rotated.
+    """The source pixel of each pixel of an image that is cropped, flipped, then rotated.
 
     The rotation is counter-clockwise about the centre, by nearest neighbour. What a step moves out
     of the image is lost to the next one.
@@ -36,30 +41,30 @@ def trace_pixels(
     Args:
         height: Height of the image.
         width: Width of the image.
-        shift: `(B, 2)`, whole rows and columns by which the window moves down and right.
-        mirror: `(B, 1)`, 1 to flip horizontally, else 0.
-        turn: `(B, 2)`, cosine and sine of the angle, multiples of 1/65536.
+        crop: `(B, 2)`, whole rows and columns by which the window moves down and right.
+        flip: `(B, 1)`, 1 to flip horizontally, else 0.
+        rotation: `(B, 2)`, cosine and sine of the angle, multiples of 1/65536.
 
     Returns:
         `(B, H, W)` indices of pixels, int32, row by row; and 1 for those inside the image, 0 for
         the others, whose index is 0; or `None` if all are inside.
     """
-    part = next(part for part in (shift, mirror, turn) if part is not None)
+    part = next(part for part in (crop, flip, rotation) if part is not None)
     row = torch.arange(height, dtype=torch.int32, device=part.device).view(1, -1, 1)
     column = torch.arange(width, dtype=torch.int32, device=part.device).view(1, 1, -1)
     outside: Tensor | None = None
-    if turn is not None:
-        cosine, sine = ((turn * _ONE).to(torch.int32)[:, i].view(-1, 1, 1) for i in range(2))
+    if rotation is not None:
+        cosine, sine = ((rotation * _ONE).to(torch.int32)[:, i].view(-1, 1, 1) for i in range(2))
         # Twice the distance from the centre is an integer, even if the centre is between pixels.
         down, right = 2 * row + (1 - height), 2 * column + (1 - width)
         column = (cosine * right - sine * down + width * _ONE) >> 17
         row = (sine * right + cosine * down + height * _ONE) >> 17
         outside = _negative_outside(row, column, height, width)
-    if mirror is not None:
-        sign = (1 - 2 * mirror).to(torch.int32).view(-1, 1, 1)
+    if flip is not None:
+        sign = (1 - 2 * flip).to(torch.int32).view(-1, 1, 1)
         column = column * sign + (1 - sign) // 2 * (width - 1)
-    if shift is not None:
-        steps = shift.to(torch.int32)
+    if crop is not None:
+        steps = crop.to(torch.int32)
         row, column = row + steps[:, 0].view(-1, 1, 1), column + steps[:, 1].view(-1, 1, 1)
         lost = _negative_outside(row, column, height, width)
         outside = lost if outside is None else outside | lost
