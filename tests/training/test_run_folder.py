@@ -235,5 +235,3 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert text.read_text() == "old"
     assert read_npz(arrays)["labels"].tolist() == [0, 1, 2]
     assert names(tmp_path) == ["deep", "predictions.npz"]
-    with pytest.raises(FileNotFoundError):
-        write_text(tmp_path / "removed" / "record.json", "", make_parents=False)

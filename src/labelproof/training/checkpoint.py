@@ -68,7 +68,7 @@ def save_checkpoint(folder: Path, name: str, checkpoint: Checkpoint, *, keep: in
     # Without parents: a run whose folder was removed must not create it again.
     folder.mkdir(exist_ok=True)
     clear_litter(folder)
-    write_bytes(path, content, make_parents=False)
+    write_bytes(path, content)
     present = _checkpoints(folder)
     earlier = sorted((other for other in present if other < name), reverse=True)
     for other in present.keys() - {name, *earlier[: keep - 1]}:

@@ -27,7 +27,7 @@ _LITTER = ".labelproof-"
 Made = TypeVar("Made")
 
 
-def write_text(path: Path, text: str, *, make_parents: bool = True) -> None:
+def write_text(path: Path, text: str) -> None:
     """Write a file atomically: all of it or nothing.
 
     A file that exists keeps its permissions, and a symbolic link keeps its target. A pipe or a
@@ -36,31 +36,28 @@ def write_text(path: Path, text: str, *, make_parents: bool = True) -> None:
     Raises:
         OSError: The file cannot be written.
     """
-    write_bytes(path, text.encode(), make_parents=make_parents)
+    write_bytes(path, text.encode())
 
 
-def write_bytes(path: Path, content: bytes, *, make_parents: bool = True) -> None:
+def write_bytes(path: Path, content: bytes) -> None:
     """As `write_text`, for bytes."""
     if path.exists() and not path.is_file():
         with path.open("ab") as stream:
             stream.write(content)
         return
     target = Path(os.path.realpath(path)) if path.is_symlink() else path
-    if make_parents:
-        target.parent.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
     _replace(target, content)
 
 
-def write_arrays(
-    path: Path, arrays: Mapping[str, NDArray[Any]], *, make_parents: bool = True
-) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays into an `.npz` file atomically.
 
     Uncompressed: the outputs of networks hardly compress, and it would take ten times as long.
     """
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
-    write_bytes(path, buffer.getvalue(), make_parents=make_parents)
+    write_bytes(path, buffer.getvalue())
 
 
 def read_json(path: Path) -> Any:

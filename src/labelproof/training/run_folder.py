@@ -143,11 +143,11 @@ class RunFolder:
         """
         with self._writing():
             if arrays:
-                files.write_arrays(self.path / PREDICTIONS, arrays, make_parents=False)
+                files.write_arrays(self.path / PREDICTIONS, arrays)
             for name in (METRICS, TIMING):
                 files.sync(self.path / name)
             files.sync(self.path.parent)
-            files.write_text(self.path / RECORD, record.as_json(), make_parents=False)
+            files.write_text(self.path / RECORD, record.as_json())
 
     def write(
         self,
@@ -198,7 +198,7 @@ class RunFolder:
 
     def _write_lines(self, name: str, entries: Sequence[Mapping[str, float]]) -> None:
         lines = "".join(json.dumps(entry) + "\n" for entry in entries)
-        files.write_text(self.path / name, lines, make_parents=False)
+        files.write_text(self.path / name, lines)
 
 
 LOCK = ".lock"
