@@ -119,11 +119,10 @@ class Configuration:
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
-            if field.type == "str" and not isinstance(getattr(self, field.name), str):
-                raise TypeError(
-                    f"{field.name}: expected a text, got {getattr(self, field.name)!r} "
-                    f"({type(getattr(self, field.name)).__name__})"
-                )
+            value = getattr(self, field.name)
+            if field.type == "str" and not isinstance(value, str):
+                kind = type(value).__name__
+                raise TypeError(f"{field.name}: expected a text, got {value!r} ({kind})")
         if not self.data.strip():
             raise ValueError(f"data: expected a dataset's name or a path, got {self.data!r}")
         canonical = {

@@ -75,6 +75,7 @@ class _Stop(Exception):  # noqa: N818
     """Thrown into a run between two steps, to save and stop it."""
 
 
+@dataclass(eq=False)
 class ActiveRun:
     """A job being trained: its run, its folder, and epochs whose sums are still on the device.
 
@@ -82,22 +83,16 @@ class ActiveRun:
     which tensors may be inconsistent, ends it and leaves the run at its last checkpoint.
     """
 
-    def __init__(
-        self,
-        job: Job,
-        execution: Execution,
-        load: Callable[[Configuration], Examples],
-        resident: dict[str, DeviceInputs],
-        checkpoint_seconds: float,
-    ):
-        self.job = job
-        self.execution = execution
-        self.load = load
-        self.resident = resident
-        self.checkpoint_seconds = checkpoint_seconds
-        self.wait = checkpoint_seconds
-        self.folder = RunFolder(job.folder) if job.folder is not None else None
-        self.writer = self.folder if execution.rank == 0 else None
+    job: Job
+    execution: Execution
+    load: Callable[[Configuration], Examples]
+    resident: dict[str, DeviceInputs]
+    checkpoint_seconds: float
+
+    def __post_init__(self) -> None:
+        self.wait = self.checkpoint_seconds
+        self.folder = None if self.job.folder is None else RunFolder(self.job.folder)
+        self.writer = self.folder if self.execution.rank == 0 else None
         self.history = History()
         self.pending: deque[Any] = deque()
         self.over = False

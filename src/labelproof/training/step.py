@@ -312,9 +312,7 @@ class GlobalRandomState:
             torch.set_rng_state(self.state["cpu"])
             for device in self._devices:
                 torch.cuda.set_rng_state(self.state["cuda"], device)
-            try:
-                yield
-            finally:
-                self.state = {"cpu": torch.get_rng_state()}
-                for device in self._devices:
-                    self.state["cuda"] = torch.cuda.get_rng_state(device)
+            yield
+            self.state = {"cpu": torch.get_rng_state()}
+            for device in self._devices:
+                self.state["cuda"] = torch.cuda.get_rng_state(device)
