@@ -24,7 +24,7 @@ class WeightedSum(Loss):
     The parts must agree on reduction, class weights and ignored index, which become the sum's.
 
     Args:
-        terms: Pairs of a coefficient and a loss.
+        terms: Pairs of a coefficient and a loss; of a sum, each of its parts becomes a term.
 
     Example:
         >>> from labelproof import CrossEntropy, MeanAbsoluteError, Normalized
@@ -36,11 +36,17 @@ class WeightedSum(Loss):
     def __init__(self, terms: Sequence[tuple[float, Loss]]):
         if not terms:
             raise ValueError("terms: expected at least one loss, got none")
-        _check_agreement([loss for _, loss in terms])
-        super().__init__(**terms[0][1].settings)
-        self.check = any(loss.check for _, loss in terms)
-        self.coefficients = [within("coefficient", number, 0) for number, _ in terms]
-        self.parts = nn.ModuleList(loss for _, loss in terms)
+        flat = [
+            (within("coefficient", factor, 0) * number, part)
+            for factor, loss in terms
+            for number, part in _terms(loss)
+        ]
+        losses = [part for _, part in flat]
+        _check_agreement(losses)
+        super().__init__(**losses[0].settings)
+        self.check = any(loss.check for loss in losses)
+        self.coefficients = [number for number, _ in flat]
+        self.parts = nn.ModuleList(losses)
 
     @property
     def terms(self) -> list[tuple[float, Loss]]:
@@ -63,23 +69,12 @@ class WeightedSum(Loss):
         return f"coefficients={self.coefficients}"
 
 
-def scaled(coefficient: float, loss: Loss) -> WeightedSum:
-    """`coefficient * loss`."""
-    factor = within("coefficient", coefficient, 0)
-    return WeightedSum([(factor * number, part) for number, part in _terms(loss)])
-
-
-def added(left: Loss, right: object) -> WeightedSum:
-    """`left + right`."""
-    if not isinstance(right, Loss):
+def _terms(loss: object) -> list[tuple[float, Loss]]:
+    if not isinstance(loss, Loss):
         raise TypeError(
-            f"only losses of labelproof add up, got {type(right).__name__}; wrap another module "
+            f"only losses of labelproof add up, got {type(loss).__name__}; wrap another module "
             "with labelproof.losses.as_loss(module)"
         )
-    return WeightedSum([*_terms(left), *_terms(right)])
-
-
-def _terms(loss: Loss) -> list[tuple[float, Loss]]:
     return loss.terms if isinstance(loss, WeightedSum) else [(1.0, loss)]
 
 
@@ -245,15 +240,8 @@ class LogitClip(Loss):
         return self.base.label_values(self._clip(outputs))
 
     def _clip(self, outputs: Outputs) -> Outputs:
-        return Outputs(clip_logits(outputs.logits, self.delta), counted=outputs.counted)
-
-
-def clip_logits(logits: Tensor, delta: float) -> Tensor:
-    """Scale logits `(N, C, ...)` down to a norm of `delta` where theirs is larger.
-
-    A class that is masked with minus infinity does not count in the norm.
-    """
-    masked = logits == -math.inf
-    kept = torch.where(masked, 0, logits)
-    norm = torch.linalg.vector_norm(kept, dim=1, keepdim=True)
-    return torch.where(masked, -math.inf, kept * (delta / norm.clamp_min(delta)))
+        masked = outputs.logits == -math.inf  # such a class does not count in the norm
+        kept = torch.where(masked, 0, outputs.logits)
+        norm = torch.linalg.vector_norm(kept, dim=1, keepdim=True)
+        clipped = torch.where(masked, -math.inf, kept * (self.delta / norm.clamp_min(self.delta)))
+        return Outputs(clipped, counted=outputs.counted)

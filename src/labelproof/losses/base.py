@@ -232,16 +232,16 @@ class Loss(nn.Module):
         )
 
     def __mul__(self, coefficient: float) -> WeightedSum:
-        from labelproof.losses.algebra import scaled
+        from labelproof.losses.algebra import WeightedSum
 
-        return scaled(coefficient, self)
+        return WeightedSum([(coefficient, self)])
 
     __rmul__ = __mul__
 
     def __add__(self, other: Loss) -> WeightedSum:
-        from labelproof.losses.algebra import added
+        from labelproof.losses.algebra import WeightedSum
 
-        return added(self, other)
+        return WeightedSum([(1.0, self), (1.0, other)])
 
     def __radd__(self, other: object) -> Self:
         if other == 0:  # so that the built-in sum() of a list of losses works
