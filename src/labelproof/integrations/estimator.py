@@ -146,12 +146,9 @@ def admit_inputs(estimator: BaseEstimator, features: Any, known: Form) -> NDArra
 
 def dimensions(features: Any) -> int:
     """The number of dimensions of an array, a table or a list: 2 for rows."""
-    if not isinstance(features, (list, tuple)):
-        return int(getattr(features, "ndim", 2))
-    try:
+    if isinstance(features, (list, tuple)):
         return np.ndim(features)
-    except ValueError:  # rows of different lengths, for which scikit-learn has a better error
-        return 2
+    return getattr(features, "ndim", 2)
 
 
 def _admit_features(
@@ -260,9 +257,7 @@ def predict_logits(
         generator=torch.Generator(),
         pretrained=False,
     )
-    model.load_state_dict(
-        {name: torch.from_numpy(array.copy()) for name, array in weights.items()}, strict=False
-    )
+    model.load_state_dict(_as_tensors(weights), strict=False)
     model = model.to(device, dtype).eval()
     logits = [np.zeros((0, num_classes))]
     with torch.no_grad():
@@ -277,12 +272,8 @@ def predict_logits(
     return np.concatenate(logits)
 
 
-def _put_weights(run: Trainer, weights: Weights) -> None:
-    for network in [*run.networks, *([] if run.average is None else [run.average])]:
-        state = network.state_dict()
-        with torch.no_grad():
-            for name, array in weights.items():
-                state[name].copy_(torch.from_numpy(array.copy()))
+def _as_tensors(weights: Weights) -> dict[str, torch.Tensor]:
+    return {name: torch.from_numpy(array.copy()) for name, array in weights.items()}
 
 
 def _take_weights(run: Trainer) -> Weights:
@@ -385,7 +376,7 @@ def train_backing_off(
         # A copy of the loss: the user's own keeps its epoch and device.
         trainer = Trainer(chosen, examples, inputs, execution, loss=copy.deepcopy(module))
         if start is not None:
-            _put_weights(trainer, start)
+            trainer.networks[0].load_state_dict(_as_tensors(start))
         trained = Trained(chosen.loss if module is None else module)
         _train(trainer, trained, patience, verbose=verbose, stop_at_collapse=weaker is not None)
         if trained.collapsed is None or weaker is None:
