@@ -25,7 +25,6 @@ from labelproof.data.notices import few
 from labelproof.fitting import recipe
 from labelproof.fitting.attempts import Attempts, train_robustly
 from labelproof.models.pretrained import is_pretrained
-from labelproof.models.text import make_network
 from labelproof.npz import read_npz
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.batches import generator_for
@@ -146,12 +145,7 @@ def _load_body(
     description = describe(configuration, dataset)
     if is_pretrained(configuration.network) and description.input_shape[0] == 3:
         description = replace(description, **_IMAGENET)
-    network = make_network(
-        configuration.network,
-        num_classes=dataset.num_classes,
-        input_shape=description.input_shape,
-        generator=generator_for(configuration.seed, "network 0"),
-    )
+    network = description.make_network(generator_for(configuration.seed, "network 0"))
     linear = [pair for pair in network.named_modules() if isinstance(pair[1], nn.Linear)]
     place, head = linear[-1] if linear else ("", nn.Identity())
     classes = dataset.num_classes

@@ -20,7 +20,6 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import SMALL, ImageFiles
 from labelproof.losses.text import format_value
 from labelproof.models.pretrained import is_pretrained
-from labelproof.models.text import make_network
 from labelproof.noise import parse_noise
 from labelproof.ranges import choose, whole
 from labelproof.training.augmentation import parse_augmentation
@@ -409,11 +408,5 @@ def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
 
 def check_network(dataset: Dataset, configuration: Configuration) -> None:
     """Refuse a network that cannot be made, or that does not take such inputs."""
-    shape = dataset.input_shape if dataset.tabular else describe(configuration, dataset).input_shape
-    make_network(
-        configuration.network,
-        num_classes=dataset.num_classes,
-        input_shape=shape,
-        generator=torch.Generator(),
-        pretrained=False,  # otherwise weights may be downloaded
-    )
+    # Not pretrained: weights may be downloaded.
+    describe(configuration, dataset).make_network(torch.Generator(), pretrained=False)

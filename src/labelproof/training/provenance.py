@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import ImageFiles, StoredImage
 from labelproof.data.notices import readable
 from labelproof.data.published import is_known
+from labelproof.models.text import make_network
 from labelproof.noise import parse_noise
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.configuration import Configuration
@@ -58,6 +61,18 @@ class Description:
     crop: int = 0
     columns: dict[str, Any] | None = None
     label: str | None = None
+
+    def make_network(
+        self, generator: torch.Generator | None = None, *, pretrained: bool = True
+    ) -> nn.Module:
+        """The network, with initial weights; see `make_network` of `labelproof.models`."""
+        return make_network(
+            self.network,
+            num_classes=len(self.class_names),
+            input_shape=self.input_shape,
+            generator=generator,
+            pretrained=pretrained,
+        )
 
 
 def describe(configuration: Configuration, dataset: Dataset) -> Description:

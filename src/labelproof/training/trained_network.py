@@ -21,7 +21,7 @@ from labelproof.data.columns import Columns
 from labelproof.data.dataset import Images, Rows
 from labelproof.data.images import as_picture, look_at_each
 from labelproof.models.blend import BLEND, Blend
-from labelproof.models.text import format_network, is_factory, make_network
+from labelproof.models.text import format_network, is_factory
 from labelproof.training.augmentation import prepare_images
 from labelproof.training.batches import CHUNK, standardize
 from labelproof.training.checkpoint import newest_whole
@@ -227,12 +227,7 @@ def load_network(
 def _with_weights(description: Description, weights: dict[str, Tensor]) -> nn.Module:
     classes = len(description.class_names)
     if description.network != BLEND:
-        network = make_network(
-            description.network,
-            num_classes=classes,
-            input_shape=description.input_shape,
-            pretrained=False,
-        )
+        network = description.make_network(pretrained=False)
         network.load_state_dict(weights)
         return network
     blend = Blend(weights)
