@@ -87,16 +87,16 @@ def choose_examples(
     clean = dataset.truth
     right = labels if clean is None else clean
     noise_rate = int(np.count_nonzero(given[used] != right[used])) / max(len(used), 1)
-    weight = None
-    if configuration.class_weight == "balanced":
-        weight = balanced_weights(given, used, num_classes=dataset.num_classes)
+    weight = choose_weights(configuration, given, used)
     return Examples(dataset, used, given, clean, noise_rate, held, weight)
 
 
-def balanced_weights(
-    labels: NDArray[np.int64], used: NDArray[np.int64], *, num_classes: int
-) -> NDArray[np.float32]:
-    """Weights of mean 1 that give every class of the given labels the same total weight."""
-    counts = np.bincount(labels[used], minlength=num_classes)
+def choose_weights(
+    configuration: Configuration, labels: NDArray[np.int64], used: NDArray[np.int64]
+) -> NDArray[np.float32] | None:
+    """Weights of mean 1 that give every class the same total weight, if they are to be balanced."""
+    if configuration.class_weight != "balanced":
+        return None
+    counts = np.bincount(labels[used], minlength=labels.max() + 1)
     by_class = len(used) / (np.count_nonzero(counts) * np.maximum(counts, 1))
     return by_class[labels].astype(np.float32)

@@ -22,7 +22,7 @@ from labelproof.losses import format_loss, parse_loss
 from labelproof.ranges import whole, within
 from labelproof.seeds import derive_seed
 from labelproof.training.configuration import Configuration
-from labelproof.training.examples import Examples, balanced_weights, choose_examples
+from labelproof.training.examples import Examples, choose_examples, choose_weights
 from labelproof.training.execution import Execution, StopRequest, choose_execution
 from labelproof.training.runner import Event, Job, train_runs
 from labelproof.tuning.collapse import Watch, back_off, hopeless
@@ -181,13 +181,7 @@ def choose_validation(
         )
     noisy = replace(dataset, splits={"train": Split(dataset.train.images, given)}, clean=False)
     folds = [Examples(noisy, part.train, given, None, 0.0, part.validation) for part in cut]
-    if configuration.class_weight != "balanced":
-        return folds
-    classes = dataset.num_classes
-    return [
-        replace(fold, weight=balanced_weights(given, fold.used, num_classes=classes))
-        for fold in folds
-    ]
+    return [replace(each, weight=choose_weights(configuration, given, each.used)) for each in folds]
 
 
 def identify(folds: Sequence[Examples]) -> dict[str, Any]:
