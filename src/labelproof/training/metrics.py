@@ -17,7 +17,7 @@ from labelproof.losses import Loss, SparseRegularized
 from labelproof.training.batches import CHUNK, Fetched
 from labelproof.training.configuration import Configuration, learning_rate
 from labelproof.training.examples import Examples
-from labelproof.training.execution import autocast
+from labelproof.training.execution import Execution, autocast
 
 MEMORY = ("clean_fitted", "wrong_fitted", "wrong_corrected")
 """Counts, if clean labels are known: right labels that are predicted, wrong labels that are
@@ -206,14 +206,13 @@ def count_predictions(
     *,
     num_classes: int,
     precision: str,
-    rank: int = 0,
-    world_size: int = 1,
+    execution: Execution,
 ) -> Tensor:
     """Correct predictions and predictions of each class, `(2, C)`."""
     counts = torch.zeros(2, num_classes, dtype=torch.int64, device=labels.device)
     with evaluating(network):
         for number, (inputs, target) in enumerate(zip(batches, labels.split(CHUNK), strict=True)):
-            if number % world_size != rank:
+            if number % execution.world_size != execution.rank:
                 continue
             with autocast(precision, inputs.device):
                 predicted = network(inputs).argmax(dim=1)

@@ -16,7 +16,6 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from labelproof.losses import Loss, parse_loss
 from labelproof.models.network import Network
-from labelproof.models.text import make_network
 from labelproof.seeds import derive_seed
 from labelproof.training import batches, metrics
 from labelproof.training.algorithms import make_algorithm
@@ -45,13 +44,8 @@ def make_networks(
     convolution = execution.convolution or default_convolution(device, configuration.precision)
     networks = []
     for index in range(count):
-        network = make_network(
-            configuration.network,
-            num_classes=len(description.class_names),
-            input_shape=description.input_shape,
-            generator=batches.generator_for(configuration.seed, f"network {index}"),
-        )
-        network = network.to(device)
+        generator = batches.generator_for(configuration.seed, f"network {index}")
+        network = description.make_network(generator).to(device)
         network = network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         for module in network.modules():
             # Counting batches is a kernel for each batch norm, and nothing reads the count.
@@ -408,8 +402,7 @@ class Trainer:
             self.evaluated,
             num_classes=self.examples.dataset.num_classes,
             precision=self.configuration.precision,
-            rank=self.execution.rank,
-            world_size=self.execution.world_size,
+            execution=self.execution,
         )
         crop = self.description.crop
         if self.test_labels is not None:
