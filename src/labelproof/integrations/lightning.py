@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from torch import nn
@@ -62,9 +62,11 @@ class ScheduleCallback(Callback):
         """Move to the epoch that starts, and log the position of each schedule."""
         _move(trainer, pl_module)
         if self.logged:
-            for name, value in _positions(pl_module):
-                # The same on all devices; synced, since Lightning asks for that at epoch level.
-                pl_module.log(name, value, sync_dist=True)
+            for name, part in pl_module.named_modules():
+                if isinstance(part, SparseRegularized):
+                    # The same on all devices; synced, as Lightning asks for at epoch level.
+                    pl_module.log(f"{name}/lambda", part.weight, sync_dist=True)
+                    pl_module.log(f"{name}/tau", part.temperature, sync_dist=True)
 
 
 class RobustModule(LightningModule):
@@ -142,10 +144,3 @@ def _move(trainer: Trainer, module: nn.Module) -> int:
     for loss in losses:
         loss.set_epoch(trainer.current_epoch)
     return len(losses)
-
-
-def _positions(module: nn.Module) -> Iterator[tuple[str, float]]:
-    for name, part in module.named_modules():
-        if isinstance(part, SparseRegularized):
-            yield f"{name}/lambda", part.weight
-            yield f"{name}/tau", part.temperature
