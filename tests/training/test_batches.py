@@ -124,8 +124,6 @@ def test_rows_come_in_the_networks_numbers_with_their_labels_and_weights() -> No
     assert torch.equal(fetched.inputs, rows.train[fetched.indices].bfloat16())
     assert fetched.clean is fetched.target
     assert torch.equal(fetched.weight, weight[fetched.indices])
-    with pytest.raises(ValueError, match="augmentation: expected none for the rows of a table"):
-        rows.feed(examples, configured("flip"))
 
 
 def test_a_seed_means_what_it_always_meant() -> None:

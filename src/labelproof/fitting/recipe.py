@@ -393,8 +393,6 @@ def check_feasible(dataset: Dataset, configuration: Configuration) -> None:
     """
     augmentation = parse_augmentation(configuration.augmentation)
     check_network(dataset, configuration)
-    if dataset.tabular and augmentation.columns:
-        raise ValueError(f"augmentation: expected none for the rows of a table, got {augmentation}")
     if not augmentation.resized_crop and not _one_size(dataset):
         raise ValueError(
             f"augmentation: expected resized-crop:SIDE for images of different sizes, got "

@@ -237,10 +237,6 @@ class ResidentFeed(Feed):
     def __init__(self, inputs: ResidentInputs, examples: Examples, configuration: Configuration):
         super().__init__(inputs, examples, configuration)
         self.train, self.tabular = inputs.train, inputs.dataset.tabular
-        if self.tabular and self.augmentation.columns:
-            raise ValueError(
-                f"augmentation: expected none for the rows of a table, got {self.augmentation}"
-            )
         device, count = inputs.device, len(self.given)
         self.order = torch.zeros(count, dtype=torch.int64, device=device)
         self.draws = torch.zeros(count, self.augmentation.num_draws, device=device)

@@ -76,8 +76,15 @@ class Description:
 
 
 def describe(configuration: Configuration, dataset: Dataset) -> Description:
-    """The description of the network that a configuration trains on a dataset."""
-    crop = parse_augmentation(configuration.augmentation).resized_crop
+    """The description of the network that a configuration trains on a dataset.
+
+    Raises:
+        ValueError: The configuration augments the rows of a table.
+    """
+    augmentation = parse_augmentation(configuration.augmentation)
+    if dataset.tabular and augmentation.columns:
+        raise ValueError(f"augmentation: expected none for the rows of a table, got {augmentation}")
+    crop = augmentation.resized_crop
     shape = dataset.input_shape
     return Description(
         network=configuration.network,
