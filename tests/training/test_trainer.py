@@ -16,7 +16,6 @@ from labelproof.seeds import derive_seed
 from labelproof.training.augmentation import gather_images, parse_augmentation
 from labelproof.training.batches import Fetched, generator_for
 from labelproof.training.metrics import MEMORY, EpochSums, Tally
-from labelproof.training.optimizer import Optimizer
 from labelproof.training.step import make_direct
 from labelproof.training.trainer import Trainer
 
@@ -289,23 +288,20 @@ def test_runs_that_take_the_direct_way() -> None:
         assert (run.direct is not None) == (changes in ({}, plain)), changes
 
 
-def test_frozen_parameters_stay_and_the_others_have_the_gradient_that_is_traced() -> None:
+def test_the_direct_gradient_is_the_traced_one_and_frozen_parameters_are_left_to_torch() -> None:
     run = small_run(small(network=MLP))
-    network = run.networks[0]
-    frozen = [network.get_parameter(name) for name in ("head.bias", "body.3.weight")]
-    for parameter in frozen:
-        parameter.requires_grad_(False)
-    optimizer = Optimizer(run.configuration, network)
-    direct = make_direct(network, run.algorithm, optimizer, run.feed, run.tally)
+    (network,), (optimizer,) = run.networks, run.optimizers
+    assert run.direct is not None
     run.begin()
     fetched = run.feed.fetch(32)
     with torch.no_grad():
-        found = optimizer.flat.like(direct(fetched))
+        found = optimizer.flat.like(run.direct(fetched))
     loss = run.algorithm.loss(network(fetched.inputs), fetched.target)
     expected = torch.autograd.grad(loss, optimizer.parameters)
-    assert len(found) == len(list(network.parameters())) - len(frozen)
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+    network.get_parameter("head.bias").requires_grad_(False)
+    assert make_direct(network, run.algorithm, optimizer, run.feed, run.tally) is None
 
 
 def test_a_tally_counts_labels_and_keeps_the_first_step_that_went_wrong() -> None:

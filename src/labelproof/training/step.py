@@ -131,6 +131,8 @@ def make_direct(
     normalised = any(isinstance(each, nn.BatchNorm1d) for each in network.modules())
     if normalised or any(each.weight.numel() > _LARGEST_WEIGHT for each in layers):
         return None
+    if not all(each.requires_grad for each in network.parameters()):
+        return None
     given, loss = feed.given, algorithm.loss
     # The loss may ignore some labels, which `Direct` would count.
     all_count = bool((given >= 0).all()) and not bool((given == loss.ignore_index).any())
@@ -152,17 +154,17 @@ class Direct:
         self.loss = loss
         self.tally = tally
         self.gradient = torch.zeros_like(optimizer.flat.values)
-        self._parameters = [each for layer in layers for each in (layer.weight, layer.bias)]
+        self._layers = [(layer.weight, layer.bias) for layer in layers]
         views = optimizer.flat.like(self.gradient)
         by_id = {id(each): view for each, view in zip(optimizer.parameters, views, strict=True)}
-        self._gradients = [by_id.get(id(each)) for each in self._parameters]
+        self._gradients = [(by_id[id(weight)], by_id[id(bias)]) for weight, bias in self._layers]
 
     def __call__(self, fetched: Fetched) -> Tensor:
         """The gradient of a batch, flat as `FlatParameters`; call it under `no_grad`."""
-        *states, logits = _forward(fetched.inputs.flatten(1), self._parameters)
+        *states, logits = _forward(fetched.inputs.flatten(1), self._layers)
         loss = mean_and_gradient(self.loss, logits, fetched.target, weight=fetched.weight)
         self._add_to_tally(loss, fetched)
-        _backward(states, self._parameters, loss.gradient, self._gradients)
+        _backward(states, self._layers, loss.gradient, self._gradients)
         return self.gradient
 
     def _add_to_tally(self, loss: MeanAndGradient, fetched: Fetched) -> None:
@@ -185,33 +187,29 @@ class Direct:
         tally.count += 1
 
 
-def _forward(inputs: Tensor, parameters: Sequence[Tensor]) -> list[Tensor]:
-    """The input of each layer and the output of the last, from each layer's weight and bias."""
+_Pairs = Sequence[tuple[Tensor, Tensor]]
+"""For each layer, its weight and bias, or their gradients."""
+
+
+def _forward(inputs: Tensor, layers: _Pairs) -> list[Tensor]:
+    """The input of each layer and the output of the last."""
     # Transposed weights are copied: on ARM a view goes to a library with a setup cost per call.
     states = [inputs]
-    for place in range(0, len(parameters), 2):
-        weight, bias = parameters[place], parameters[place + 1]
+    for place, (weight, bias) in enumerate(layers):
         if place:
             states[-1].relu_()
         states.append(torch.addmm(bias, states[-1], weight.t().contiguous()))
     return states
 
 
-def _backward(
-    states: Sequence[Tensor],
-    parameters: Sequence[Tensor],
-    gradient: Tensor,
-    gradients: Sequence[Tensor | None],
-) -> None:
-    """Write the gradient of each parameter into `gradients`, except where that is `None`."""
+def _backward(states: list[Tensor], layers: _Pairs, gradient: Tensor, gradients: _Pairs) -> None:
+    """Write the gradients of all layers into `gradients`."""
     for layer in reversed(range(len(states))):
-        weight, bias = gradients[2 * layer], gradients[2 * layer + 1]
-        if weight is not None:
-            torch.mm(gradient.t(), states[layer], out=weight)
-        if bias is not None:
-            torch.sum(gradient, dim=0, out=bias)
+        weight, bias = gradients[layer]
+        torch.mm(gradient.t(), states[layer], out=weight)
+        torch.sum(gradient, dim=0, out=bias)
         if layer:
-            gradient = gradient.mm(parameters[2 * layer])
+            gradient = gradient.mm(layers[layer][0])
             # The state is the ReLU's output, which is 0 where the gradient is.
             gradient = _relu_backward(gradient, states[layer], 0)
 
