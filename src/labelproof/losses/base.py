@@ -193,8 +193,7 @@ class Loss(nn.Module):
         single = isinstance(logits, Tensor) and logits.ndim == 1
         logits, target, counted = self.admit(logits, target)
         values = self.values(Outputs(logits, counted=counted), target)
-        if not counted and not is_probabilities(target):
-            values = torch.where(target != self.ignore_index, values, 0)
+        values = self.reduce(values, target, reduction="none", class_weight=None, counted=counted)
         return values.squeeze(0) if single else values
 
     def extra_repr(self) -> str:
