@@ -13,14 +13,14 @@ step would lead uphill, and the curvature is raised to a small floor.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor, nn
+from torch import nn
 
-from labelproof.losses import Loss, as_loss, parse_loss
+from labelproof.losses import as_loss, parse_loss
 
 __all__ = ["Derivatives", "boosting_objective", "differentiate"]
 
@@ -62,7 +62,10 @@ def differentiate(loss: str | nn.Module, scores: ArrayLike, labels: ArrayLike) -
     if logits.ndim != 2 or given.shape != logits.shape[:1]:
         sizes = f"{given.numel()} labels, got {tuple(logits.shape)}"
         raise ValueError(f"scores: expected (N, C) with a row for each of {sizes}")
-    values = _per_row(loss)(logits, given)
+    own = parse_loss(loss, reduction="none") if isinstance(loss, str) else as_loss(loss)
+    if own.reduction != "none":
+        raise ValueError(f"loss: expected the reduction 'none', got {own.reduction!r}")
+    values = own(logits, given)
     (gradient,) = torch.autograd.grad(values.sum(), logits, create_graph=True)
     hessian = torch.zeros_like(logits)
     for column in range(logits.shape[1]):
@@ -110,11 +113,3 @@ def boosting_objective(
         return gradient[:, 1].reshape(raw.shape), hessian[:, 1].reshape(raw.shape)
 
     return objective
-
-
-def _per_row(loss: str | nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
-    """The loss with a value for each row."""
-    own: Any = parse_loss(loss, reduction="none") if isinstance(loss, str) else as_loss(loss)
-    if isinstance(own, Loss) and own.reduction != "none":
-        raise ValueError(f"loss: expected the reduction 'none', got {own.reduction!r}")
-    return own
