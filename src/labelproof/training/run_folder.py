@@ -15,7 +15,7 @@ import contextlib
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -130,10 +130,9 @@ class RunFolder:
             "timing": history.timing,
             "begun": history.current_seconds,
         }
-        complete = Checkpoint(checkpoint.weights, checkpoint.state, values)
         name = f"{values['epoch']:05}-{values['step']:07}"
         with self._writing():
-            save_checkpoint(self.checkpoints, name, complete)
+            save_checkpoint(self.checkpoints, name, replace(checkpoint, values=values))
 
     def finish(self, record: RunRecord, arrays: Mapping[str, NDArray[np.generic]]) -> None:
         """Write the predictions and, last, the record.
