@@ -120,10 +120,7 @@ def suggest(value: str, known: Collection[str], *, cutoff: float = 0.65) -> str:
     ''
     """
     # Numbers with similar digits need not be close.
-    names = [] if _is_number(value) else list(known)
+    number = value.strip().replace(".", "", 1).isdecimal()
+    names = [] if number else list(known)
     close = difflib.get_close_matches(value, names, n=1, cutoff=cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""
-
-
-def _is_number(text: str) -> bool:
-    return text.strip().replace(".", "", 1).isdecimal()
