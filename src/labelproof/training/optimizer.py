@@ -131,6 +131,8 @@ class Optimizer:
 
     def __init__(self, configuration: Configuration, network: nn.Module, *, scaled: bool = False):
         self.flat = FlatParameters(network)
+        self.parameters = self.flat.parameters
+        """The parameters, in the order in which `update` takes their gradients."""
         values = self.flat.values
         self.rate = torch.tensor(configuration.learning_rate, device=values.device)
         self.clip_norm = configuration.clip_norm
@@ -163,11 +165,6 @@ class Optimizer:
         for parameter, view in zip(self.parameters, self.flat.like(each), strict=True):
             view.fill_(configuration.l1 if parameter.ndim > 1 else 0.0)
         return each
-
-    @property
-    def parameters(self) -> list[nn.Parameter]:
-        """The parameters, in the order in which `update` takes their gradients."""
-        return self.flat.parameters
 
     @property
     def state(self) -> dict[str, Tensor]:

@@ -72,11 +72,7 @@ class RunFolder:
 
     def __init__(self, path: Path):
         self.path = path
-
-    @property
-    def checkpoints(self) -> Path:
-        """The folder of the checkpoints."""
-        return self.path / "checkpoint"
+        self.checkpoints = path / "checkpoint"
 
     def record(self, configuration: Configuration) -> RunRecord | None:
         """The record of this configuration, if the run is finished.

@@ -123,6 +123,10 @@ class Trainer:
             configuration, self.description, execution, self.algorithm.num_networks
         )
         self.average = copy.deepcopy(self.networks[0]) if configuration.average else None
+        self.evaluated = self.networks[0] if self.average is None else self.average
+        """The network that is evaluated and saved: the average, if there is one."""
+        # Of the names of its tensors.
+        self._prefix = "network0." if self.average is None else "average."
         self.optimizers = [
             Optimizer(configuration, network, scaled=precision == "fp16")
             for network in self.networks
@@ -168,11 +172,6 @@ class Trainer:
         if execution.record and self.stream is not None and not has_dropout:
             generators = (self.generator,) if self.algorithm.draws else ()
             self.recorder = Recorder(self.stream, self.tensors, generators)
-
-    @property
-    def evaluated(self) -> nn.Module:
-        """The network that is evaluated and saved: the average, if there is one."""
-        return self.networks[0] if self.average is None else self.average
 
     @property
     def finished(self) -> bool:
@@ -293,18 +292,13 @@ class Trainer:
             self._keep_sums_once()
         tensors = {name: tensor.to("cpu", copy=True) for name, tensor in self.tensors().items()}
         tensors |= self._random_states()
-        prefix = self._weights_prefix
+        prefix = self._prefix
         names = [name for name in tensors if name.startswith(prefix)]
         weights = {name.removeprefix(prefix): tensors.pop(name) for name in names}
         position = {"epoch": self.epoch, "step": self.step}
         return Checkpoint(
             weights, tensors, {"configuration": self.configuration.as_values(), **position}
         )
-
-    @property
-    def _weights_prefix(self) -> str:
-        """Prefix of the names of the evaluated network's tensors."""
-        return "network0." if self.average is None else "average."
 
     def _random_states(self) -> dict[str, Tensor]:
         states = {f"random.{name}": value for name, value in self.global_state.state.items()}
@@ -322,10 +316,8 @@ class Trainer:
             ValueError: The checkpoint does not fit the network, whose code has changed since, or
                 the device, whose generator has another kind of state.
         """
-        prefix = self._weights_prefix
-        saved = checkpoint.state | {
-            f"{prefix}{name}": tensor for name, tensor in checkpoint.weights.items()
-        }
+        weights = {self._prefix + name: tensor for name, tensor in checkpoint.weights.items()}
+        saved = checkpoint.state | weights
         tensors = self.tensors()
         # Checked first, so that a misfit leaves the run unchanged.
         refuse_misfit(saved, tensors | self._random_states(), self.configuration.network)
