@@ -82,9 +82,12 @@ def export_run(run: TrainedNetwork, path: Path, *, format: str) -> None:
             program = torch.export.export(
                 network, (example,), dynamic_shapes={"inputs": {0: torch.export.Dim("batch")}}
             )
-            content = (
-                _as_onnx(program, name, notes) if format == "onnx" else _as_torch(program, notes)
-            )
+            if format == "onnx":
+                content = _as_onnx(program, name, notes)
+            else:
+                buffer = io.BytesIO()
+                torch.export.save(program, buffer, extra_files={KEY: notes})
+                content = buffer.getvalue()
         except Exception as error:  # the exporter may raise anything for a user's network
             first = (str(error) or type(error).__name__).strip().splitlines()[0]
             raise ValueError(
@@ -137,12 +140,6 @@ def _as_onnx(program: Any, name: str, notes: str) -> bytes:
     entry = model.metadata_props.add()
     entry.key, entry.value = KEY, notes
     return model.SerializeToString()
-
-
-def _as_torch(program: Any, notes: str) -> bytes:
-    buffer = io.BytesIO()
-    torch.export.save(program, buffer, extra_files={KEY: notes})
-    return buffer.getvalue()
 
 
 @contextmanager
