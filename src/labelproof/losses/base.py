@@ -17,8 +17,8 @@ from labelproof.losses.batch import (
     Reduction,
     admit,
     check_class_weight,
+    fit_weight,
     is_probabilities,
-    reduce_values,
     replace_ignored,
     weigh_classes,
 )
@@ -158,7 +158,7 @@ class Loss(nn.Module):
                 if mean is not None:
                     return mean
         values = self.values(outputs, self.weigh(target))
-        return self.reduce(values, target, weigh=False, counted=outputs.counted)
+        return self.reduce(values, target, weighed=True, counted=outputs.counted)
 
     def label_form(self) -> LabelForm | None:
         """The loss as a function of its label's log-probability, or `None` if it is not one.
@@ -174,14 +174,57 @@ class Loss(nn.Module):
         # torch applies weights inside the sum over classes here, so they multiply the target.
         return weigh_classes(target, self.class_weight)
 
-    def reduce(self, values: Tensor, target: Tensor, **options: Any) -> Tensor:
-        """Reduce one value per example with this loss's settings, or those in `options`."""
-        settings: dict[str, Any] = {
-            "reduction": self.reduction,
-            "class_weight": self.class_weight,
-            "ignore_index": self.ignore_index,
-        }
-        return reduce_values(values, target, **{**settings, **options})
+    def reduce(
+        self,
+        values: Tensor,
+        target: Tensor,
+        *,
+        reduction: Reduction | None = None,
+        unweighted: bool = False,
+        weighed: bool = False,
+        counted: bool = False,
+    ) -> Tensor:
+        """Weigh one value per example by class, drop the ignored ones, and reduce.
+
+        The mean is over the examples that are not ignored, weighted by class as in torch. If all
+        are ignored or the batch is empty, the mean is 0, not torch's NaN, so that one such batch
+        does not end a run.
+
+        Args:
+            values: `(N, ...)`.
+            target: The labels, or class probabilities.
+            reduction: Replaces this loss's.
+            unweighted: Whether to leave the class weights out.
+            weighed: Whether values of class probabilities have the class weights already.
+            counted: Whether no target is ignored.
+        """
+        reduction = reduction or self.reduction
+        class_weight = None if unweighted else self.class_weight
+        soft = is_probabilities(target)
+        if soft and class_weight is not None and not weighed:
+            values = values * weigh_classes(target.to(values.dtype), class_weight).sum(dim=1)
+        if soft or (counted and class_weight is None):
+            if reduction == "none":
+                return values
+            # The sum of no values is 0, and their mean NaN.
+            return values.mean() if reduction == "mean" and values.numel() else values.sum()
+        target = target.long()  # a foreign loss accepts uint8, in which 156 equals -100
+        kept = target != self.ignore_index
+        weight = None
+        if class_weight is not None:
+            labels = replace_ignored(target, self.ignore_index)
+            weight = fit_weight(class_weight, values)[labels] * kept
+            values = values * weight
+        # `where` rather than a product: an ignored example may be infinite, and inf * 0 is NaN.
+        values = torch.where(kept, values, 0)
+        if reduction == "none":
+            return values
+        if reduction == "sum":
+            return values.sum()
+        if weight is None:
+            return values.sum() / kept.sum().clamp_min(1)
+        total = weight.sum()
+        return values.sum() / torch.where(total > 0, total, 1)
 
     def per_example(self, logits: Tensor, target: Tensor) -> Tensor:
         """One value per example whatever the reduction; class weights are not applied.
@@ -193,7 +236,7 @@ class Loss(nn.Module):
         single = isinstance(logits, Tensor) and logits.ndim == 1
         logits, target, counted = self.admit(logits, target)
         values = self.values(Outputs(logits, counted=counted), target)
-        values = self.reduce(values, target, reduction="none", class_weight=None, counted=counted)
+        values = self.reduce(values, target, reduction="none", unweighted=True, counted=counted)
         return values.squeeze(0) if single else values
 
     def extra_repr(self) -> str:

@@ -1,4 +1,4 @@
-"""The steps of a batch through a loss: validation, outputs and reduction.
+"""The steps of a batch through a loss: validation, outputs and class weights.
 
 The shapes are those of `torch.nn.CrossEntropyLoss`: logits `(C)`, `(N, C)` or `(N, C, d1, ...)`;
 integer targets without the class axis, or class probabilities of the logits' own shape.
@@ -229,47 +229,5 @@ def weigh_classes(target: Tensor, class_weight: Tensor) -> Tensor:
 
 
 def replace_ignored(target: Tensor, ignore_index: int) -> Tensor:
-    """Point ignored labels at class 0, so that a gather is safe; `reduce_values` drops them."""
+    """Point ignored labels at class 0, so that a gather is safe; `Loss.reduce` drops them."""
     return torch.where(target == ignore_index, 0, target)
-
-
-def reduce_values(
-    values: Tensor,
-    target: Tensor,
-    *,
-    reduction: Reduction,
-    class_weight: Tensor | None,
-    ignore_index: int,
-    weigh: bool = True,
-    counted: bool = False,
-) -> Tensor:
-    """Weigh the values by class, drop the ignored ones, and reduce.
-
-    The mean is over the examples that are not ignored, weighted by class as in torch. If all are
-    ignored or the batch is empty, the mean is 0, not torch's NaN, so that one such batch does not
-    end a run.
-    """
-    soft = is_probabilities(target)
-    if soft and class_weight is not None and weigh:
-        values = values * weigh_classes(target.to(values.dtype), class_weight).sum(dim=1)
-    if soft or (counted and class_weight is None):
-        if reduction == "none":
-            return values
-        # The sum of no values is 0, and their mean NaN.
-        return values.mean() if reduction == "mean" and values.numel() else values.sum()
-    target = target.long()  # a foreign loss accepts uint8, in which 156 equals -100
-    kept = target != ignore_index
-    weight = None
-    if class_weight is not None:
-        weight = fit_weight(class_weight, values)[replace_ignored(target, ignore_index)] * kept
-        values = values * weight
-    # `where` rather than a product: an ignored example may hold an infinity, and inf * 0 is NaN.
-    values = torch.where(kept, values, 0)
-    if reduction == "none":
-        return values
-    if reduction == "sum":
-        return values.sum()
-    if weight is None:
-        return values.sum() / kept.sum().clamp_min(1)
-    total = weight.sum()
-    return values.sum() / torch.where(total > 0, total, 1)

@@ -166,7 +166,7 @@ class SparseRegularized(Loss):
             target = target.unsqueeze(0)
         rate = sparse_rate(sharpened.log_probabilities)
         if _fits(target, sharpened):
-            rate = self.reduce(rate, target, reduction="mean", class_weight=None)
+            rate = self.reduce(rate, target, reduction="mean", unweighted=True)
         return SparseParts(self._total(base, penalty), base, penalty, rate.mean())
 
     def label_form(self) -> LabelForm | None:
@@ -233,7 +233,7 @@ class SparseRegularized(Loss):
         sharpened = self.sharpen(Outputs(logits))
         # Not by the base's own settings, which differ once either has been changed.
         value = self._own_base().values(sharpened, self.weigh(target))
-        value = self.reduce(value, target, weigh=False)
+        value = self.reduce(value, target, weighed=True)
         penalty = self.reduce(self.penalty(sharpened), target)
         if single and self.reduction == "none":
             value, penalty = value.squeeze(0), penalty.squeeze(0)
