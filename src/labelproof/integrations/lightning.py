@@ -96,8 +96,6 @@ class RobustModule(LightningModule):
         0
     """
 
-    robust_loss: Loss
-
     def __init__(self, robust_loss: Loss | nn.Module | str, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
         made = parse_loss(robust_loss) if isinstance(robust_loss, str) else as_loss(robust_loss)

@@ -17,13 +17,10 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from torch import nn
 from typing_extensions import Self
 
-from labelproof.data.images import Statistics
 from labelproof.fitting.recipe import choose_setting
 from labelproof.integrations.estimator import (
     Admitted,
     CollapseWarning,
-    Form,
-    Weights,
     admit_examples,
     admit_inputs,
     dimensions,
@@ -35,7 +32,7 @@ from labelproof.losses import Loss, as_loss
 from labelproof.ranges import flag, whole, within
 from labelproof.seeds import derive_seed
 from labelproof.tabular.candidates import Candidate, Floats, SoftRows
-from labelproof.tabular.committee import Committee, choose_candidates, fit_committee
+from labelproof.tabular.committee import choose_candidates, fit_committee
 from labelproof.tabular.rows import label_rows
 from labelproof.training import Configuration, Examples, Execution, choose_device, choose_execution
 from labelproof.tuning import DEFAULT_TRIALS, tune
@@ -122,13 +119,6 @@ class RobustClassifier(ClassifierMixin, BaseEstimator):
 
     # With metadata routing, groups for a splitter are passed to `fit` too.
     __metadata_request__fit = {"groups": True}  # noqa: RUF012
-    classes_: NDArray[Any]
-    weights_: Weights
-    loss_curve_: list[float]
-    network_: str
-    _form: Form
-    _statistics: Statistics
-    _model: Committee
 
     def __init__(
         self,

@@ -62,11 +62,6 @@ class Loss(nn.Module):
     a loss.
     """
 
-    reduction: Reduction
-    ignore_index: int
-    check: bool
-    class_weight: Tensor | None
-
     def __init__(
         self,
         *,
@@ -78,7 +73,7 @@ class Loss(nn.Module):
         super().__init__()
         if reduction not in ("none", "mean", "sum"):
             raise ValueError(f"reduction: expected 'none', 'mean' or 'sum', got {reduction!r}")
-        self.reduction = reduction
+        self.reduction: Reduction = reduction
         self.ignore_index = whole("ignore_index", ignore_index)
         self.check = flag("check", check)
         if weight is not None:

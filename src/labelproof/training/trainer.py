@@ -71,8 +71,6 @@ class Trainer:
         loss: Replaces the configuration's loss, if it cannot be written as text.
     """
 
-    _plan: batches.EpochPlan
-
     def __init__(
         self,
         configuration: Configuration,

@@ -74,8 +74,6 @@ class Algorithm(nn.Module, ABC):
     written: ClassVar[Mapping[str, str]] = {}
     """Arguments that the text may have: from the name there to the constructor's."""
 
-    loss: Loss
-
     def __init__(self, loss: Loss, *, num_classes: int, num_examples: int):
         super().__init__()
         if loss.reduction != "mean":
