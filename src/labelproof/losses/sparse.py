@@ -86,11 +86,6 @@ class SparseRegularized(Loss):
         Zhou et al., "Learning with Noisy Labels via Sparse Regularization", ICCV 2021.
     """
 
-    base: nn.Module
-    _weight: Tensor
-    _temperature: Tensor
-    vector: Tensor | None
-
     def __init__(
         self,
         base: nn.Module,
@@ -111,6 +106,8 @@ class SparseRegularized(Loss):
         self.temperature_schedule = as_schedule("temperature", temperature)
         self.weight_schedule = as_schedule("weight", weight)
         self.smoothing, self.vector = check_vector(vector)
+        self.one_hot = self.vector is None and self.smoothing == 0
+        """Whether the output is pushed towards one-hot, not towards another vector."""
         # Tensors, so that a new epoch neither recompiles nor re-records a CUDA graph; float64, so
         # that the schedule is exact in a float64 loss. Not buffers, like class weights.
         valueless = torch.get_default_device().type == "meta"
@@ -268,11 +265,6 @@ class SparseRegularized(Loss):
             return lp_norm(sharpened.log_probabilities, p=self.p, clamp=self.clamp)
         vector = self.smoothing if self.vector is None else self.vector
         return permutation_penalty(sharpened.log_probabilities.exp(), p=self.p, vector=vector)
-
-    @property
-    def one_hot(self) -> bool:
-        """Whether the output is pushed towards one-hot, not towards another vector."""
-        return self.vector is None and self.smoothing == 0
 
     def _own_base(self) -> Loss:
         if not isinstance(self.base, Loss):

@@ -152,6 +152,9 @@ class Optimizer:
             self._rule = sgd
             self._settings["nesterov"] = configuration.nesterov
             self.moments = {"momentum": torch.zeros_like(values)}
+        scaling = {} if self.scale is None else {"scale": self.scale, "steady": self.steady}
+        self.state = self.moments | scaling
+        """The tensors that a step changes in place, besides the parameters."""
         # Torch's fused kernel, for steps that are not compiled.
         self._fused = self._rule is adamw and values.device.type == "cpu"
 
@@ -165,12 +168,6 @@ class Optimizer:
         for parameter, view in zip(self.parameters, self.flat.like(each), strict=True):
             view.fill_(configuration.l1 if parameter.ndim > 1 else 0.0)
         return each
-
-    @property
-    def state(self) -> dict[str, Tensor]:
-        """The tensors that a step changes, besides the parameters."""
-        scaling = {} if self.scale is None else {"scale": self.scale, "steady": self.steady}
-        return self.moments | scaling
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate."""
