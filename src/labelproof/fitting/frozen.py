@@ -38,8 +38,6 @@ from labelproof.training.run_folder import PREDICTIONS, History, RunFolder
 from labelproof.training.runner import Event, Job
 from labelproof.training.trained_network import TrainedNetwork
 
-__all__ = ["frozen_settings", "load_body_weights", "train_frozen"]
-
 _FEATURES = 512
 """Typical number of features of a network, for the weight decay."""
 _IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
