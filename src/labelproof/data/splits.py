@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labelproof.data.notices import count, few, notice
 from labelproof.ranges import finite, whole, within
-from labelproof.seeds import Seed, as_generator
+from labelproof.seeds import Seed, admit_labels, as_generator
 from labelproof.text import parse_form
 
 SPLITS = {
@@ -133,35 +133,6 @@ def folds(
 def order_by_class(labels: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
     """Positions by class, in random order within each."""
     return np.lexsort((generator.random(len(labels)), labels))
-
-
-def admit_labels(
-    labels: ArrayLike, num_classes: int | None = None, *, name: str = "labels"
-) -> NDArray[np.int64]:
-    """Return indices as a new array, or raise.
-
-    Args:
-        labels: One index per sample, `(N)`.
-        num_classes: Number of classes, if known.
-        name: The argument's name, for the message.
-
-    >>> admit_labels([2, 0], 3)
-    array([2, 0])
-    >>> admit_labels([2, 0], 2)
-    Traceback (most recent call last):
-        ...
-    ValueError: labels: expected 0 to 1, got 2
-    """
-    given = np.asarray(labels)
-    if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
-        raise TypeError(
-            f"{name}: expected one integer per sample, got {given.dtype} of shape {given.shape}"
-        )
-    if given.size and given.min() < 0:
-        raise ValueError(f"{name}: expected indices of at least 0, got {given.min()}")
-    if given.size and num_classes is not None and given.max() >= num_classes:
-        raise ValueError(f"{name}: expected 0 to {num_classes - 1}, got {given.max()}")
-    return given.astype(np.int64)
 
 
 def _admit(

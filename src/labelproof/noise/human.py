@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.data.splits import admit_labels
 from labelproof.noise.sampling import NoisyLabels
 from labelproof.npz import check_room, read_npz
 from labelproof.ranges import choose
+from labelproof.seeds import admit_labels
 
 _MOST_CLASSES = 10_000
 

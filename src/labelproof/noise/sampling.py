@@ -9,10 +9,9 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.data.splits import admit_labels
 from labelproof.noise.matrices import Labels, Matrix, check_matrix, warn_of_rivals
 from labelproof.ranges import within
-from labelproof.seeds import Seed, as_generator
+from labelproof.seeds import Seed, admit_labels, as_generator
 
 
 @dataclass(frozen=True)
