@@ -41,6 +41,8 @@ _NEVER = -1e4
 """The score of a class that a linear model has not seen; its probability is 0."""
 _MOST_STEPS = 100
 """Of conjugate gradients; most take 20 to 60."""
+_WIDE = 32
+"""Features that a split of a wide forest chooses from."""
 _LARGEST_GROUP = 3
 """Rows of the largest group that one tree in twenty still leaves out whole."""
 
@@ -360,19 +362,23 @@ class Forest(Candidate):
     Each tree leaves out a third of the rows, so no cross-validation is needed: the trees that have
     seen none of a row's group predict it. Groups larger than `_LARGEST_GROUP` are rarely left out
     whole, and are predicted by folds.
+
+    A split chooses from as many features as the square root of their number, in a `wide` forest
+    from 32: it finds rules that combine few of them, such as one feature or else another.
     """
 
     # The mean of many trees varies little, and training them again is slow.
     folded: ClassVar[bool] = False
     leaf: int = 5
     groups: NDArray[np.int64] | None = None
+    wide: bool = False
     of_fold: bool = False
     _whole: Any = field(default=None, init=False, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
         """A single one."""
-        return (f"forest (leaf={self.leaf})",)
+        return (f"{'wide ' * self.wide}forest (leaf={self.leaf})",)
 
     def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
         """By the trees that have seen none of a row's group, or by folds where groups are large."""
@@ -389,7 +395,7 @@ class Forest(Candidate):
 
     def _out_of_bag(self, examples: SoftRows) -> tuple[Any, Floats]:
         """A forest, and predictions of each row by the trees that have seen none of its group."""
-        forest = self._make().fit(*examples[:3])
+        forest = self._make(examples).fit(*examples[:3])
         rows, predicted = examples.rows.astype(np.float32), np.zeros_like(examples.labels)
         groups = np.arange(len(rows)) if self.groups is None else self.groups
         for tree, drawn in zip(forest.estimators_, forest.estimators_samples_, strict=True):
@@ -401,12 +407,12 @@ class Forest(Candidate):
         predicted[predicted.sum(axis=1) == 0] = 1.0  # no tree has left it out
         return forest, as_probabilities(predicted / predicted.sum(axis=1, keepdims=True))
 
-    def _make(self) -> Any:
+    def _make(self, examples: SoftRows) -> Any:
         make: Any = RandomForestRegressor
         return make(
             _TREES_OF_FOLD if self.of_fold else TREES,
             min_samples_leaf=self.leaf,
-            max_features="sqrt",
+            max_features=min(_WIDE, examples.rows.shape[1]) if self.wide else "sqrt",
             bootstrap=True,
             random_state=self.seed,
             n_jobs=self.n_jobs,
@@ -417,7 +423,7 @@ class Forest(Candidate):
         if whole is not None and all(a is b for a, b in zip(whole[0], examples, strict=True)):
             yield whole[1]  # it was trained on all rows already
         else:
-            yield self._make().fit(*examples[:3])
+            yield self._make(examples).fit(*examples[:3])
 
     def _predict(self, model: Any, rows: Floats) -> Floats:
         return model.predict(rows).reshape(len(rows), -1)
@@ -488,7 +494,8 @@ class Confirmed(Forest):
                 yield forest
             predicted = self._predict(forest, examples.rows)
             predicted[kept] = unseen
-        yield self._make().fit(*examples.take(_confirmed(examples, predicted))[:3])
+        kept = examples.take(_confirmed(examples, predicted))
+        yield self._make(kept).fit(*kept[:3])
 
 
 @dataclass
