@@ -277,7 +277,7 @@ def choose_recipe(
 def default_loss(inputs: Inputs, *, epochs: int) -> str:
     """The default loss.
 
-    Sparse regularization, except for hard images with too few epochs: they get generalised cross
+    Sparse regularization, except for images with too few epochs: they get generalised cross
     entropy, which is robust from the first step.
 
     >>> default_loss(Inputs("rows", (30,), 500, 2), epochs=20)
@@ -285,8 +285,7 @@ def default_loss(inputs: Inputs, *, epochs: int) -> str:
     >>> default_loss(Inputs("images", (3, 32, 32), 50_000, 10), epochs=12)
     'gce(q=0.7)'
     """
-    hard = sparse_for(inputs) in (_HARD, _MANY)
-    return "gce(q=0.7)" if hard and epochs < _SHORT else ROBUST
+    return "gce(q=0.7)" if inputs.kind == "images" and epochs < _SHORT else ROBUST
 
 
 def sparse_for(inputs: Inputs) -> Sparse:
