@@ -1,5 +1,6 @@
 """Hugging Face Trainer: the loss it sees, what it accumulates, and schedules that follow it."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,17 @@ def test_evaluation_reports_the_mean_loss(tmp_path: Path):
     predicted = trainer.predict(rows)
     by_hand = loss(torch.as_tensor(predicted.predictions), sequence_labels())
     assert found == pytest.approx(float(by_hand), rel=1e-5)
+
+
+def test_the_best_epoch_is_not_the_one_of_the_least_loss(tmp_path: Path) -> None:
+    chosen: dict[str, Any] = {"eval_strategy": "epoch", "save_strategy": "epoch"}
+    best = TrainingArguments(str(tmp_path), load_best_model_at_end=True, **chosen)
+    state: Any = None
+    for text, warned in ((TEXT, True), ("gce", False)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ScheduleCallback(trainer_loss(text)).on_train_begin(best, state, state)
+        assert warned == any("metric_for_best_model" in str(each.message) for each in caught)
 
 
 def same_weights(one: Trainer, other: Trainer) -> bool:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from labelproof.losses import Loss, as_loss, parse_loss
+from labelproof.data.notices import notice
+from labelproof.losses import Loss, SparseRegularized, as_loss, parse_loss
 from labelproof.losses.batch import is_probabilities
 
 if TYPE_CHECKING:
@@ -122,6 +123,22 @@ class ScheduleCallback(TrainerCallback):
             kind = type(loss).__name__
             raise TypeError(f"loss: expected what trainer_loss returned, or a loss, got {kind}")
         self.loss = loss.loss if isinstance(loss, TrainerLoss) else loss
+
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        """Warn if the best epoch is chosen by a loss whose weight grows."""
+        grows = any(isinstance(part, SparseRegularized) for part in self.loss.modules())
+        by_loss = args.metric_for_best_model in (None, "loss", "eval_loss")
+        if args.load_best_model_at_end and by_loss and grows:
+            notice(
+                "load_best_model_at_end: the evaluation loss grows with the weight of the penalty, "
+                "so the first epoch would count as the best; set metric_for_best_model to accuracy"
+            )
 
     def on_epoch_begin(
         self,
