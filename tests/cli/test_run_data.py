@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made_records import write_tiny_mnist
 from small_runs import StopAfter, outcome
 from trained import labelproof, refusal, succeed, train_digits
 from typer.testing import Result
@@ -134,6 +135,19 @@ def test_another_file_of_human_labels_is_another_run(desk: Path) -> None:
         said = str(train("--noise", noise, "--human-labels", "one.npz").exception)
         assert "--human-labels: expected with --noise human:WHICH" in said
         assert f"--noise {noise}" in said
+
+
+def test_a_published_dataset_is_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, run = write_tiny_mnist(tmp_path / "sets"), tmp_path / "run"
+    started = ("train", "--data", "mnist", "--data-root", root, "--epochs", "1", *MLP)
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "StopRequest", lambda: StopAfter(0))
+        assert "before there was anything to save" in labelproof(*started, "--output", run).stdout
+    succeed(*started, "--output", run)
+    assert measured(run)[0]["split"] == "test"
+    assert "suspects" in succeed("audit", run, "--output", tmp_path / "audit").stdout
 
 
 @pytest.mark.usefixtures("desk")

@@ -109,7 +109,7 @@ class Greedy(nn.Module):
 
 
 def test_too_little_memory_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("labelproof.training.trainer.make_network", lambda *_, **__: Greedy())
+    monkeypatch.setattr("labelproof.training.provenance.make_network", lambda *_, **__: Greedy())
     jobs = [Job(small(seed=seed), tmp_path / str(seed)) for seed in range(4)]
     with pytest.raises(DeviceMemoryError) as failure:
         train(jobs, at_once=3)

@@ -69,7 +69,7 @@ def test_images_end_soon_and_keep_a_choice(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr("labelproof.verbs.budget.time_steps", lambda *_: Pace(0.0, 0.0))
         again = command(*short, "--minutes", "0.01")
         assert "Finished before" in again.output, again.output
-        assert "minutes 0.01" in str(command(*short, "--minutes", "5").exception)
+        assert "--minutes 0.01" in str(command(*short, "--minutes", "5").exception)
 
 
 def test_code_that_a_folder_names_is_not_chosen(tmp_path: Path) -> None:

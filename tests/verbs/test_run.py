@@ -36,10 +36,14 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_labels_are_predicted_as_what_they_were(tmp_path: Path) -> None:
     table = pd.DataFrame({"size": np.arange(60) % 40, "ripe": np.arange(60) % 40 > 19})
-    for labels in (table["ripe"], table["ripe"].astype(int), table["ripe"].map({True: "a"})):
-        given = table.assign(ripe=labels.fillna("01"))
-        run = labelproof.fit(given, "ripe", audit=False)
-        assert (run.predict(given)["label"] == given["ripe"]).all()
+    table["tags"] = [["a", "b"]] * len(table)  # no feature, and no reason to stop
+    for yes, no in ((True, False), (1, 0), ("a", "01"), ("1", "0"), (1.5, 0.5)):
+        given = table.assign(ripe=table["ripe"].map({True: yes, False: no}))
+        given.loc[3, "ripe"] = yes  # wrong
+        with pytest.warns(DataWarning, match="tags"):
+            run, audit = labelproof.fit(given, "ripe"), labelproof.audit(given, "ripe")
+        assert (run.predict(table)["label"] == given["ripe"]).sum() == len(table) - 1
+        assert audit.suspects["given"].tolist() == [yes]
 
 
 def test_arrays_datasets_and_files_are_predicted(digits: labelproof.Run, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ INSIDE = "audit"
 """The folder of a run's audit, within the run's folder."""
 
 _VERSION = 1
-_PLAIN = ("name", "data", "kind", "method", "options")
+_PLAIN = ("name", "data", "kind", "text_labels", "method", "options")
 _ARRAYS = ("index", "marks", "duplicate_of", "outlier", "votes")
 _TEXTS = ("samples", "left_out", "ids")
 """Fields of an audit: in `audit.json`, as arrays in `samples.npz`, and as packed texts there."""
@@ -66,6 +66,7 @@ class Audit:
         data: Their path, or their name in the catalogue.
         kind: `"images"` or `"rows"`; `"unknown"` if only probabilities were given.
         class_names: A name for each class.
+        text_labels: Whether labels are text even if they look like numbers.
         samples: A name for each sample: an image's path within the data, a row's number.
         index: Each sample's index in the training split, `(N)`.
         findings: The score and suggestion of each label, and estimates of the noise.
@@ -91,6 +92,7 @@ class Audit:
     samples: Sequence[str]
     index: NDArray[np.int64]
     findings: Findings
+    text_labels: bool = False
     method: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     left_out: Sequence[str] = ()
@@ -164,7 +166,8 @@ class Audit:
             suspects["outlier"] = self.outlier[places]
         if self.votes is not None:
             suspects["votes"] = [self.count_votes(place) for place in places.tolist()]
-        suspects = restore_values(suspects, ["given", "suggested"], self.class_names)
+        labels = ["given", "suggested"]
+        suspects = restore_values(suspects, labels, self.class_names, text=self.text_labels)
         return suspects.astype({"score": float})
 
     @property

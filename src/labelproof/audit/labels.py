@@ -48,7 +48,7 @@ from labelproof.audit.samples import (
     read_cells,
 )
 from labelproof.data.annotators import JudgedVotes, judge_votes
-from labelproof.data.dataset import Dataset, as_indices
+from labelproof.data.dataset import Dataset, are_text, as_indices
 from labelproof.data.notices import notice
 from labelproof.intervals import NORMAL_95, matrix_interval, wilson_interval
 
@@ -172,6 +172,7 @@ def _describe(
         name=Path(data).stem if dataset is None else dataset.name,
         data=str(data),
         kind=kind,
+        text_labels=are_text(labels) if dataset is None else dataset.text_labels,
         class_names=class_names,
         samples=samples,
         index=index,

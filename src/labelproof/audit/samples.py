@@ -217,8 +217,15 @@ def read_cells(labels: Any, data: str | os.PathLike[str]) -> pd.DataFrame:
         warnings.simplefilter("ignore", DataWarning)
         columns = read_table(table, on_error="skip").columns
         cells = read_table(table, text=columns, on_error="skip")
-    texts = pd.DataFrame({name: as_text(column) for name, column in cells.items()})
+    texts = pd.DataFrame({name: _as_shown(column) for name, column in cells.items()})
     return texts.set_axis(list(row_names(cells)), axis=0)
+
+
+def _as_shown(column: pd.Series) -> pd.Series:
+    try:
+        return as_text(column)
+    except ValueError:  # lists or objects, which are not features
+        return column.astype(str)
 
 
 def mark_rows(cells: pd.DataFrame, places: Sequence[str]) -> NDArray[np.uint32] | None:

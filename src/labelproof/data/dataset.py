@@ -118,6 +118,7 @@ class Dataset:
         grouping: A checksum of its values.
         frame: The table, if it was given as a DataFrame.
         annotators: The columns of a table that hold the labels of several annotators.
+        text_labels: Whether labels were given as text in memory: they are not read as numbers.
 
     >>> from labelproof.data import load_digits
     >>> load_digits()
@@ -137,6 +138,7 @@ class Dataset:
     grouping: str = ""
     frame: pd.DataFrame | None = None
     annotators: tuple[str, ...] = ()
+    text_labels: bool = False
 
     def __repr__(self) -> str:
         sizes = [
@@ -284,17 +286,31 @@ def report_similar(place: str, names: Iterable[str]) -> None:
             notice(f"{place}: {differ}; if they are one class, write them alike")
 
 
+def are_text(labels: Any) -> bool:
+    """Whether labels are text.
+
+    >>> are_text(np.array(["0", "1"])), are_text([0, 1])
+    (True, False)
+    """
+    return pd.api.types.infer_dtype(np.asarray(labels).ravel(), skipna=True) == "string"
+
+
 def restore_values(
-    table: pd.DataFrame, columns: Sequence[str], class_names: Sequence[str]
+    table: pd.DataFrame, columns: Sequence[str], class_names: Sequence[str], *, text: bool
 ) -> pd.DataFrame:
-    """Columns of class names as pandas reads them from a file: whole numbers, true and false.
+    """Columns of class names as pandas reads them from a file: numbers, true and false.
 
-    So that they can be compared with labels, and take their place.
+    So that they can be compared with labels, and take their place. Those given as `text` stay text.
 
-    >>> restore_values(pd.DataFrame({"label": ["3", "1"]}), ["label"], ["1", "3"])["label"].sum()
+    >>> table = pd.DataFrame({"label": ["3", "1"]})
+    >>> restore_values(table, ["label"], ["1", "3"], text=False)["label"].sum()
     np.int64(4)
     """
+    if text:
+        return table
     if {*class_names} <= {"False", "True"}:
         return table.assign(**{column: table[column] == "True" for column in columns})
-    whole = all(re.fullmatch("0|-?[1-9][0-9]{0,15}", name) for name in class_names)
-    return table.astype(dict.fromkeys(columns, np.int64)) if whole else table
+    for kind, written in ((np.int64, "0|-?[1-9][0-9]{0,15}"), (np.float64, r"-?[0-9]+\.[0-9]+")):
+        if all(re.fullmatch(written, name) for name in class_names):
+            return table.astype(dict.fromkeys(columns, kind))
+    return table

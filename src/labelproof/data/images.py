@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import itertools
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -176,6 +177,8 @@ def _resize(image: Image.Image, short_side: int, whole: tuple[int, int]) -> Imag
         width, height = height, width
     if image.size == (width, height):
         return image
+    if width * height > (Image.MAX_IMAGE_PIXELS or math.inf):  # of a line of pixels
+        raise Image.DecompressionBombError(f"{width:,} x {height:,} pixels after resizing")
     return image.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=2.0)
 
 

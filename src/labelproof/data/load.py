@@ -13,7 +13,7 @@ import pandas as pd
 
 from labelproof.data.arrays import array_table, as_images, class_indices, load_arrays
 from labelproof.data.columns import Columns
-from labelproof.data.dataset import Dataset, Split
+from labelproof.data.dataset import Dataset, Split, are_text
 from labelproof.data.huggingface import load_huggingface
 from labelproof.data.image_folder import load_folder
 from labelproof.data.image_table import image_column, load_image_table
@@ -217,7 +217,9 @@ def _load_pair(
         images = as_images(np.asarray(inputs), place="X")
         names, numbers = class_indices({"train": labels}, None, "y")
         split, (mean, std) = Split(images, numbers["train"]), channel_statistics(images)
-        return Dataset("arrays", {"train": split}, names, mean, std, clean=False)
+        return Dataset(
+            "arrays", {"train": split}, names, mean, std, clean=False, text_labels=are_text(labels)
+        )
     table = inputs if isinstance(inputs, pd.DataFrame) else array_table(np.asarray(inputs), "X")
     if labels.ndim != 1 or len(labels) != len(table):
         raise ValueError(f"y: expected a label for each of {len(table):,} rows, got {labels.shape}")

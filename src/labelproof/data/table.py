@@ -28,7 +28,14 @@ from labelproof.data.columns import (
     row_parts,
     text_codes,
 )
-from labelproof.data.dataset import Dataset, Split, as_indices, order_classes, report_classes
+from labelproof.data.dataset import (
+    Dataset,
+    Split,
+    are_text,
+    as_indices,
+    order_classes,
+    report_classes,
+)
 from labelproof.data.duplicates import find_duplicate_rows, report_copies
 from labelproof.data.images import OnError
 from labelproof.data.leaks import report_leaks
@@ -290,7 +297,10 @@ def find_label(names: Iterable[str], label: str | None, *, place: str) -> str:
 
 def as_text(column: pd.Series, missing: Sequence[str] = NO_NAME) -> pd.Series:
     """Cells as text, whole numbers without a point; missing ones are empty."""
-    codes, words = text_codes(column)
+    try:
+        codes, words = text_codes(column)
+    except ValueError as error:
+        raise ValueError(f"column {column.name!r}: expected text or numbers, got {error}") from None
     cells = ["" if word in missing else word for word in words]
     # How pandas writes whole numbers in a column with missing values.
     if all(re.fullmatch(r"-?\d+\.0", cell) for cell in cells if cell):
@@ -336,7 +346,9 @@ class LabelledTable(NamedTuple):
             grouping = f"{zlib.crc32(words.encode('utf-8', 'surrogateescape')):08x}"
         annotators = () if self.votes is None else tuple(self.votes)
         columns: Any = {"label": self.label, "group": self.group, "annotators": annotators}
-        return replace(dataset, grouping=grouping, **columns)
+        given = self.label is not None and "path" not in self.rows.attrs
+        text = given and are_text(self.rows[self.label])
+        return replace(dataset, grouping=grouping, text_labels=text, **columns)
 
 
 def read_labelled(

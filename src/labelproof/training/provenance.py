@@ -51,6 +51,7 @@ class Description:
         crop: Side of the centre crop of images, or 0 for none.
         columns: The encoding of a table's columns, as plain values; `None` for images.
         label: The label column of a table.
+        text_labels: Whether labels are text even if they look like numbers.
     """
 
     network: str
@@ -61,6 +62,7 @@ class Description:
     crop: int = 0
     columns: dict[str, Any] | None = None
     label: str | None = None
+    text_labels: bool = False
 
     def make_network(
         self, generator: torch.Generator | None = None, *, pretrained: bool = True
@@ -95,6 +97,7 @@ def describe(configuration: Configuration, dataset: Dataset) -> Description:
         crop=crop,
         columns=None if dataset.columns is None else dataset.columns.as_values(),
         label=dataset.label,
+        text_labels=dataset.text_labels,
     )
 
 
@@ -263,15 +266,25 @@ def note_place(path: str | os.PathLike[str], folder: Path) -> dict[str, str]:
 
 
 def note_places(
-    data: str, labels: str | os.PathLike[str] | None, folder: Path
+    data: str,
+    labels: str | os.PathLike[str] | None,
+    root: str | os.PathLike[str] | None,
+    folder: Path,
 ) -> dict[str, dict[str, str]]:
-    """The locations of a run's data and labels; a published dataset has none.
+    """The locations of a run's data, its labels, and the folder of published datasets, if given.
 
-    >>> note_places("mnist", None, Path("run")), list(note_places("t.csv", None, Path("run")))
-    ({}, ['data'])
+    >>> list(note_places("mnist", None, "sets", Path("run")))
+    ['data_root']
+    >>> list(note_places("t.csv", "corrected.csv", None, Path("run")))
+    ['data', 'labels']
     """
-    places = {} if is_known(data) else {"data": note_place(data, folder)}
-    return places if labels is None else places | {"labels": note_place(labels, folder)}
+    known = is_known(data)
+    paths = {
+        "data": None if known else data,
+        "labels": labels,
+        "data_root": root if known else None,
+    }
+    return {name: note_place(path, folder) for name, path in paths.items() if path is not None}
 
 
 def places_of(path: str, folder: Path, noted: Mapping[str, str] | None = None) -> list[str]:

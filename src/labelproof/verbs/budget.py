@@ -137,9 +137,15 @@ def fit_into(
     """
     if minutes is None:
         return recipe, ""
+    before = None if kept is None else kept.asked.get("minutes")
+    if before not in (None, minutes):
+        raise ValueError(
+            f"minutes: the folder holds a run with --minutes {before:g}; repeat that to resume it, "
+            "choose another folder with --output, or start over with --fresh"
+        )
     names = ("network", "augmentation")
     choices = [{name: getattr(recipe, name) for name in names}, *smaller(recipe)]
-    if kept is not None and kept.asked.get("minutes") == minutes:
+    if kept is not None and before is not None:
         choice = {name: kept.asked.get(name) for name in names}
         epochs = kept.asked.get("epochs")
         # Only networks that could be chosen now: a file must not name code to run.

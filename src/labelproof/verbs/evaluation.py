@@ -129,10 +129,11 @@ class TrainingData:
         given: LabelledData | None = None,
     ):
         self.run = run
-        self.root = root
         self.given = given
         notes = read_attempts(run.folder) or Attempts({}, run.configuration.loss)
         self.asked, self.places = notes.asked, notes.places
+        noted = self.places.get("data_root")
+        self.root = find_again(noted["path"], run.folder, noted) if noted and not root else root
 
     def find(self) -> str:
         """The path where the data are now, or a dataset's name."""

@@ -115,7 +115,7 @@ class Request:
 
     def places(self, folder: Path) -> dict[str, dict[str, str]]:
         """The paths of data and labels, as the folder of a run notes them."""
-        places = note_places(self.called, self.reading.labels, folder)
+        places = note_places(self.called, self.reading.labels, self.reading.data_root, folder)
         return {name: place for name, place in places.items() if self.named or name != "data"}
 
     def decode(

@@ -67,7 +67,8 @@ def predict_data(
     several = isinstance(data, list) and data and all(map(is_path, data))
     sources: Any = data if several else [data]
     table = pd.concat(list(predict_samples(run, sources, on_error=on_error))).loc[:, "label":]
-    return restore_values(table, ["label"], run.description.class_names)
+    known = run.description
+    return restore_values(table, ["label"], known.class_names, text=known.text_labels)
 
 
 def read_samples(

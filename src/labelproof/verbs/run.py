@@ -120,7 +120,8 @@ class Run(TrainedNetwork):
         if label is None and framed:
             label = description.label
         like = (self.columns, description.class_names) if self.tabular else None
-        dataset = load_dataset(data, root=data_root, on_error=on_error, label=label, like=like)
+        root = trained_on.root
+        dataset = load_dataset(data, root=root, on_error=on_error, label=label, like=like)
         # Before relabelling: labels may be corrected to a class that these data lack.
         dataset = dataset.in_classes(description.class_names)
         if labels is not None:

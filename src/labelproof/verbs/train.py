@@ -68,9 +68,10 @@ def follow(
     if last is not None and last.kind == "failed":
         raise last.value
     command = "the same command" + " without --fresh" * fresh
-    raise StoppedError(
-        f"Stopped and saved in {job.folder}; {command} resumes from there", stop.exit_code
-    )
+    saved = f"Stopped and saved in {job.folder}; {command} resumes from there"
+    if job.folder is not None and newest_whole(job.folder / "checkpoint")[1] is None:
+        saved = "Stopped before there was anything to save"
+    raise StoppedError(saved, stop.exit_code)
 
 
 @dataclass
