@@ -16,7 +16,8 @@ def test_a_table_is_of_its_numbers(tmp_path: Path) -> None:
         copy = Path(shutil.copy(numbers, tmp_path))
         load("losses").write_table(copy)
         assert copy.with_suffix(".md").read_text() == numbers.with_suffix(".md").read_text()
-    named = ("audit-rare", "audit-groups", "audit-annotators", "audit-tables", "images-on-a-cpu")
+    named = ["audit-rare", "audit-groups", "audit-annotators", "audit-tables", "images-on-a-cpu"]
+    named += ["audit-small", "short-runs"]
     writers = {name: load(name.replace("-", "_")).table for name in named}
     writers["fit-aarch64"] = lambda found: load("fit").describe(found) + "\n"
     for name, write in writers.items():

@@ -20,7 +20,7 @@ from labelproof.audit.anchors import (
     trust_in_model,
 )
 from labelproof.audit.cross_validation import Predictions
-from labelproof.audit.findings import DOUBTFUL, FEWEST, Estimate, Findings, reorder, suspect
+from labelproof.audit.findings import DOUBTFUL, FEWEST, Estimate, Findings, reorder, suspect, temper
 from labelproof.audit.folder import Audit
 from labelproof.audit.least_squares import fit_least_squares, rate_at
 from labelproof.audit.noise_model import (
@@ -287,7 +287,7 @@ def audit_logits(
     findings = Findings(
         given=codes,
         suggested=np.where(suspicion.score > DOUBTFUL, suspicion.other, codes),
-        score=suspicion.score,
+        score=suspicion.score if seen else temper(suspicion.score),
         noise_rate=_rate(suspicion.score, 1 - agreed / size, shared, error, hidden, rates),
         transition=transition,
         transition_low=np.minimum(low, transition),
