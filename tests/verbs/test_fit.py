@@ -75,6 +75,13 @@ def test_classes_that_cannot_be_learned_are_refused() -> None:
                 verb((load_digits().train.array[:120], np.array(kinds)))
 
 
+def test_labels_beside_their_rows_are_no_file() -> None:
+    table, labels = pd.DataFrame({"x": [1.0, 2.0, 3.0]}), pd.Series(["a", "b", "a"])
+    for verb in (labelproof.fit, labelproof.audit):
+        with pytest.raises(TypeError, match=r"^labels: .*fit\(\(X, y\)\)$"):
+            verb(table, labels=labels)
+
+
 def test_a_configuration_is_trained_and_not_trained_again(tmp_path: Path) -> None:
     chosen = labelproof.Configuration("digits", network="mlp(hidden=8,depth=1)", epochs=2)
     run = labelproof.train(chosen, tmp_path / "run", device="cpu")

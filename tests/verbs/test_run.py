@@ -103,6 +103,8 @@ def test_the_evaluation_is_what_the_command_prints(digits: labelproof.Run, table
         assert measured.learned_from_n == 120
     with pytest.raises(ValueError, match="y: "):
         run.evaluate((inputs, labels[:5]))
+    with pytest.raises(ValueError, match=r"has no validation split, only train"):
+        run.evaluate(split="val")
     with pytest.raises(ValueError, match=r"has no test split, only train; .* --data$"):
         run.evaluate()
 

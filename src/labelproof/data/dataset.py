@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -270,7 +271,11 @@ def report_classes(
     if rare := [name for name, samples in zip(names, counts, strict=True) if samples < fewest]:
         words = "without a" if fewest == 1 else "with at most a single"
         classes = count(len(rare), "class", "classes")
-        notice(f"{place}: {classes} {words} training sample: {few(rare)}")
+        # A misspelled label is a class of its own, and an audit would suggest any other one for it.
+        common = [name for name in names if name not in rare]
+        near = {name: "".join(get_close_matches(name, common, 1, 0.8)) for name in rare}
+        named = few([f"{name} ({near[name]}?)" if near[name] else name for name in rare])
+        notice(f"{place}: {classes} {words} training sample: {named}")
     report_similar(place, names)
 
 

@@ -117,6 +117,9 @@ class Reading:
         """The options among named values, such as `as_values` and `options` return."""
         fields = cls.__dataclass_fields__
         given = {name: kept[name] for name in fields if kept.get(name) is not None}
+        if not isinstance(labels := given.get("labels", ""), str | os.PathLike):
+            got = f"{type(labels).__name__}; labels beside their rows are given as fit((X, y))"
+            raise TypeError(f"labels: expected the path of a file, got {got}")
         for name in {"label", "group"} & given.keys():
             given[name] = column_name(name, given[name])
         for name in {"drop", "annotators"} & given.keys():

@@ -23,6 +23,7 @@ from labelproof.data.images import OnError
 from labelproof.data.labels_file import relabel
 from labelproof.data.load import LabelledData, load_dataset
 from labelproof.data.notices import DataWarning, count, notice, readable
+from labelproof.data.splits import split_name
 from labelproof.data.table import is_table
 from labelproof.ranges import choose
 from labelproof.report.audit_words import remark
@@ -128,6 +129,7 @@ class Run(TrainedNetwork):
             dataset = relabel(dataset, name or "table", labels)
         if not own and split == "test" and "test" not in dataset.splits:
             split = "train"  # all there is in data without splits
+        split = split if split in dataset.splits else split_name(split) or split
         if split not in dataset.splits:
             there = f"{dataset.name} has no {split} split, only {', '.join(dataset.splits)}"
             raise ValueError(f"{there}; name labelled data that the run has not seen with --data")
