@@ -105,6 +105,9 @@ def test_text_in_place_of_numbers_is_refused_and_near_labels_are_told(table: pd.
         classifier.fit(table.assign(age=[*map(str, np.arange(59) / 2), "about 3"]), YES_NO)
     with pytest.raises(ValueError, match="pro"):
         classifier.fit(table.to_numpy(), YES_NO)
+    for no_numbers in ([["a"], ["b"]], np.array([[np.nan], [1.0]]), pd.Series(["a b", "c"])):
+        with pytest.raises(ValueError, match=r"pandas\.DataFrame\(X\)$"):
+            RobustClassifier().fit(no_numbers, [0, 1])
     with pytest.raises(TypeError, match=r"[Ss]parse.*toarray"):
         classifier.fit(csr_matrix(np.eye(3)), [0, 1, 0])
 

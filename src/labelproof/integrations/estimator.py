@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -163,7 +164,14 @@ def _admit_features(
         estimator.n_features_in_ = math.prod(shape)  # pyright: ignore[reportAttributeAccessIssue]
         return images, Form(image_shape=shape)
     if not _is_frame(features):
-        return _validate(estimator, features, dtype=_NUMBERS), Form()
+        try:
+            return _validate(estimator, features, dtype=_NUMBERS), Form()
+        except ValueError as error:
+            if not re.search("NaN|string", str(error)):
+                raise
+            raise ValueError(
+                f"{error}\nText and missing values are for a table: pass pandas.DataFrame(X)"
+            ) from None
     frame = _as_frame(features)
     numeric = all(pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes)
     if numeric and not frame.isna().any(axis=None):
