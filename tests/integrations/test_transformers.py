@@ -19,6 +19,7 @@ from transformers import (
     BertForTokenClassification,
     Trainer,
     TrainerCallback,
+    TrainerState,
     TrainingArguments,
 )
 
@@ -65,6 +66,13 @@ def sequence_labels() -> Tensor:
     return torch.randint(0, CLASSES, (EXAMPLES,), generator=seeded())
 
 
+class Stream(torch.utils.data.IterableDataset[Any]):
+    """Data without a length."""
+
+    def __iter__(self) -> Any:
+        return iter(make_rows(sequence_labels()))
+
+
 def make_trainer(
     folder: Path, loss: Any, *, labels: Tensor | None = None, callbacks: Any = None, **options: Any
 ) -> Trainer:
@@ -98,6 +106,11 @@ def test_the_schedule_follows_the_epochs(tmp_path: Path):
     for step, (logits, labels, value) in enumerate(loss.calls):
         by_hand.set_epoch(step // 6)
         assert torch.allclose(by_hand(logits, labels), value, rtol=1e-6)
+    streamed = Noted(TEXT)
+    trainer = make_trainer(tmp_path, streamed, max_steps=18)
+    trainer.train_dataset = Stream()
+    trainer.train()
+    assert streamed.weights == weights(0, 1, 2)
 
 
 def test_plain_cross_entropy_trains_as_the_model_does_itself(tmp_path: Path):
@@ -159,7 +172,7 @@ def test_evaluation_reports_the_mean_loss(tmp_path: Path):
 def test_the_best_epoch_is_not_the_one_of_the_least_loss(tmp_path: Path) -> None:
     chosen: dict[str, Any] = {"eval_strategy": "epoch", "save_strategy": "epoch"}
     best = TrainingArguments(str(tmp_path), load_best_model_at_end=True, **chosen)
-    state: Any = None
+    state: Any = TrainerState()
     for text, warned in ((TEXT, True), ("gce", False)):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -123,6 +123,7 @@ class ScheduleCallback(TrainerCallback):
             kind = type(loss).__name__
             raise TypeError(f"loss: expected what trainer_loss returned, or a loss, got {kind}")
         self.loss = loss.loss if isinstance(loss, TrainerLoss) else loss
+        self.epoch = 0
 
     def on_train_begin(
         self,
@@ -131,7 +132,8 @@ class ScheduleCallback(TrainerCallback):
         control: TrainerControl,
         **kwargs: Any,
     ) -> None:
-        """Warn if the best epoch is chosen by a loss whose weight grows."""
+        """Start at the Trainer's epoch; warn if the best one is chosen by a loss that grows."""
+        self.epoch = math.floor(state.epoch or 0)
         grows = any(isinstance(part, SparseRegularized) for part in self.loss.modules())
         by_loss = args.metric_for_best_model in (None, "loss", "eval_loss")
         if args.load_best_model_at_end and by_loss and grows:
@@ -148,7 +150,9 @@ class ScheduleCallback(TrainerCallback):
         **kwargs: Any,
     ) -> None:
         """Move to the epoch that starts or resumes."""
-        self.loss.set_epoch(math.floor(state.epoch or 0))
+        # Counted: of data without a length, the Trainer's epoch is a share of all its steps.
+        self.loss.set_epoch(self.epoch)
+        self.epoch += 1
 
 
 def _logits(outputs: Mapping[str, Any] | tuple[Any, ...] | Tensor) -> Tensor:
