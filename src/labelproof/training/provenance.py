@@ -133,7 +133,7 @@ def read_description(folder: Path) -> Description:
         ):
             raise ValueError(f"impossible values: {read}")
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: not a description of a network ({str(error)[:300]})") from None
+        raise ValueError(f"{path}: not a description of a network ({str(error)[:250]})") from None
     return read
 
 
