@@ -110,6 +110,7 @@ def test_a_missing_or_damaged_description_is_one_sentence_that_names_it(tmp_path
                 ("label", "text"),
                 ("columns", {}),
                 ("class_names", ["a"]),
+                ("text_labels", True),
             ):
                 contents.append(json.dumps(whole | {name: value}).encode())
     for content in contents:

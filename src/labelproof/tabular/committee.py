@@ -65,8 +65,9 @@ _SMALL = 5_000
 """Number of rows up to which threads slow matrix products down."""
 _MOST_OF_ONE = 10_000
 """Number of rows up to which a forest may have leaves of one row."""
-_FEWEST_OF_WIDE = 1_000
-"""Number of rows from which on a wide forest is tried: fewer wrong labels hide its mistakes."""
+_FEWEST_OF_WIDE, _MOST_OF_WIDE = 1_000, 5_000
+"""Numbers of rows for which a wide forest is tried: wrong labels of fewer rows hide its mistakes,
+and with more it is slow."""
 _CONFIRMED = 5_000
 """Number of rows up to which confirmed labels are tried; with more, ten forests are slow."""
 _UNSURE = 2_000
@@ -149,7 +150,7 @@ def choose_candidates(examples: LabelledRows, *, seed: int, n_jobs: int | None) 
         Kernel(**common, sharpness=4.0),
         *(Forest(**common, leaf=leaf, groups=examples.groups) for leaf in leaves),
     ]
-    if _FEWEST_OF_WIDE <= len(examples.rows) <= _MOST_OF_ONE:
+    if _FEWEST_OF_WIDE <= len(examples.rows) <= _MOST_OF_WIDE:
         candidates.append(Forest(**common, leaf=5, groups=examples.groups, wide=True))
     if len(examples.rows) <= _CONFIRMED and not examples.too_few:
         # Of two classes, a second round may confirm a single one.
