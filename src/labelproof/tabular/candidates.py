@@ -378,7 +378,7 @@ class Forest(Candidate):
     @property
     def names(self) -> tuple[str, ...]:
         """A single one."""
-        return (f"{'wide ' * self.wide}forest (leaf={self.leaf})",)
+        return (f"forest (leaf={self.leaf}{', wide' * self.wide})",)
 
     def held_out(self, examples: SoftRows, parts: Sequence[Holdout]) -> Floats:
         """By the trees that have seen none of a row's group, or by folds where groups are large."""
