@@ -1,4 +1,4 @@
-"""The samples of an audit: their images or cells, what is typical, near duplicates and outliers.
+"""The samples of an audit: their images or cells, near duplicates and outliers.
 
 Rows are compared by their standardised features, texts by their terms. A near duplicate is far
 closer to another sample than is usual, an outlier far from its ten nearest neighbours. Images are
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
@@ -23,9 +23,9 @@ import torch
 from numpy.typing import NDArray
 from pandas.util import hash_pandas_object
 
-from labelproof.audit.findings import FEWEST
 from labelproof.audit.folder import Audit
 from labelproof.audit.predictions import table_of
+from labelproof.audit.typical import MAD_TO_DEVIATION, Typical
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, Split, as_indices, refuse_other_classes
 from labelproof.data.duplicates import find_duplicate_rows, find_duplicates
@@ -43,6 +43,9 @@ from labelproof.data.load import Reading
 from labelproof.data.notices import DataWarning
 from labelproof.data.table import as_text, read_table, row_names
 from labelproof.data.texts import term_rarity, weigh_terms
+
+_ROWS = 20_000
+"""Most rows whose typical values are computed; more would hardly change a median."""
 
 
 class Samples:
@@ -97,7 +100,9 @@ class Samples:
     @cached_property
     def typical(self) -> Typical:
         """What is typical of the rows of each class."""
-        return Typical(self)
+        present = np.flatnonzero(self.audit.index >= 0)
+        chosen = np.random.default_rng(0).permutation(present)[:_ROWS]
+        return Typical(self.table(chosen), self.audit.findings.given[chosen])
 
     def table(self, places: NDArray[np.int64]) -> pd.DataFrame:
         """Rows as `cells` shows them."""
@@ -105,107 +110,6 @@ class Samples:
             return self._cells.loc[[self.audit.samples[place] for place in places.tolist()]]
         assert self.dataset is not None  # noqa: S101
         return pd.DataFrame(self.dataset.train.array[self.audit.index[places]])
-
-
-_ROWS = 20_000
-"""Most rows that are used; more would hardly change a median."""
-_CATEGORIES = 10
-"""Distinct numbers up to which a column holds categories."""
-_PROSE = 30
-"""Mean characters per cell above which a column is prose, which has no typical value."""
-_UNUSUAL = 3.5
-"""Robust standard deviations from the median: the usual limit (Iglewicz and Hoaglin, 1993)."""
-_RARELY = 0.05
-_MAD_TO_DEVIATION = 1.4826
-"""Ratio of the standard to the median absolute deviation of a normal distribution."""
-
-
-@dataclass(frozen=True)
-class _Column:
-    """The typical value and the usual interval of each class, and its unusual categories."""
-
-    typical: Mapping[int, str]
-    usual: Mapping[int, tuple[float, float]]
-    unusual: frozenset[tuple[int, str]] = frozenset()
-
-
-class Typical:
-    """Typical values of each class, by the given labels.
-
-    A number is unusual if it is far from the median of its class, a category if it is rare in its
-    class but not elsewhere.
-
-    Args:
-        samples: The rows of an audit.
-
-    Example:
-        >>> import labelproof, numpy as np
-        >>> from labelproof.audit import open_samples
-        >>> rows = [(n / 10, "hot", "tea") for n in range(30)]
-        >>> rows += [(50 + n / 10, "cold", "ice") for n in range(30)] + [(51, "hot", "ice")]
-        >>> table = pd.DataFrame(rows, columns=["grams", "served", "kind"])
-        >>> path = getfixture("tmp_path") / "menu.csv"
-        >>> table.to_csv(path, index=False)
-        >>> ice = np.where(table.kind == "ice", 0.9, 0.1)[:, None]
-        >>> audit = labelproof.audit(path, "kind", probabilities=np.hstack([ice, 1 - ice]))
-        >>> typical = open_samples(audit).typical
-        >>> typical.values(1)[:2], typical.unusual(1, ["51", "cold", "tea"])
-        (['1.45', 'hot'], [0, 1])
-    """
-
-    def __init__(self, samples: Samples):
-        present = np.flatnonzero(samples.audit.index >= 0)
-        chosen = np.random.default_rng(0).permutation(present)[:_ROWS]
-        table, given = samples.table(chosen), samples.audit.findings.given[chosen]
-        self._columns = [_column(table.iloc[:, n], given) for n in range(table.shape[1])]
-
-    def values(self, label: int) -> list[str]:
-        """The median or the mode of each column; empty if it has neither."""
-        return [column.typical.get(label, "") for column in self._columns]
-
-    def unusual(self, label: int, cells: Sequence[str]) -> list[int]:
-        """Which cells of a row are unusual for its label."""
-        found = []
-        for number, (column, cell) in enumerate(zip(self._columns, cells, strict=False)):
-            if (label, cell) in column.unusual:
-                found.append(number)
-            elif label in column.usual:
-                low, high = column.usual[label]
-                value: Any = pd.to_numeric(cell, errors="coerce")
-                if value < low or value > high:
-                    found.append(number)
-        return found
-
-
-def _column(cells: Any, given: NDArray[np.int64]) -> _Column:
-    numbers: Any = pd.to_numeric(cells, errors="coerce")
-    filled = cells.astype(str).str.strip() != ""
-    if numbers.nunique() > _CATEGORIES and numbers.notna().sum() >= 0.9 * filled.sum():
-        return _numbers(numbers, given)
-    texts = cells[filled].astype(str)
-    prose = texts.str.len().mean() > _PROSE
-    if texts.empty or prose or texts.nunique() > len(texts) / 2:
-        return _Column({}, {})
-    labels = given[filled.to_numpy()]
-    shares: Any = pd.crosstab(labels, texts.to_numpy(), normalize="index")
-    everywhere = texts.value_counts(normalize=True)[shares.columns].to_numpy()
-    enough = np.bincount(labels)[shares.index] >= FEWEST
-    # Twice as common overall: a category that is rare in every class says nothing.
-    rare = (shares < _RARELY) & (2 * shares < everywhere) & enough[:, None]
-    classes, places = np.nonzero(rare.to_numpy())
-    unusual = frozenset(zip(shares.index[classes], shares.columns[places], strict=True))
-    return _Column(shares.idxmax(axis=1).to_dict(), {}, unusual)
-
-
-def _numbers(numbers: Any, given: NDArray[np.int64]) -> _Column:
-    groups = numbers.groupby(given)
-    median, size = groups.median(), groups.count()
-    spread = (numbers - median.reindex(given).to_numpy()).abs().groupby(given).median()
-    reach = (_UNUSUAL * _MAD_TO_DEVIATION * spread).where((size >= FEWEST) & (spread > 0)).dropna()
-    return _Column(
-        {label: f"{value:.6g}" for label, value in median.dropna().items()},
-        {label: (median[label] - far, median[label] + far) for label, far in reach.items()},
-    )
 
 
 def read_cells(labels: Any, data: str | os.PathLike[str]) -> pd.DataFrame:
@@ -398,7 +302,7 @@ def find_neighbours(features: Features) -> Neighbours:
     # In the logarithm, since distances are skewed; those of copies may be 0.
     far = np.log(np.maximum(distances.mean(axis=1), 1e-12))
     above = far - np.median(far)
-    deviation = _MAD_TO_DEVIATION * np.median(np.abs(above))
+    deviation = MAD_TO_DEVIATION * np.median(np.abs(above))
     return Neighbours(
         np.where(near, indices[:, 0], -1), above > max(_FAR * float(deviation), _LEAST)
     )
