@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from pandas.tseries.api import guess_datetime_format
 
 from labelproof.data.notices import count, few, notice, quoted
-from labelproof.data.texts import FEWEST_ROWS, shared_terms, terms_of
+from labelproof.data.texts import FEWEST_ROWS, encode_texts, shared_terms, terms_of
 from labelproof.ranges import suggest
 
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text"]
@@ -177,16 +177,11 @@ class Column:
         codes, words = text_codes(cells)
         known = {value: feature for feature, value in enumerate(self.values)}
         if self.kind == "text":
-            numbered = {term: place for place, term in enumerate(self.terms, 1)}
-            encoded = np.zeros((len(words) + 1, features.shape[1]), np.float32)
-            for row, text in zip(encoded, words, strict=False):
-                terms = terms_of(text)
-                row[[known[term] for term in terms if term in known]] = 1
-                found = sorted((numbered[term] for term in terms if term in numbered), reverse=True)
-                ids = np.array(found[: self.ids]) + self.before
-                row[len(known) : len(known) + len(ids)] = ids
-            encoded[-1, -1:] = bool(self.missing)
-            features[:] = encoded[codes]
+            width = len(known) + self.ids
+            numbered = {term: self.before + place for place, term in enumerate(self.terms, 1)}
+            encoded = encode_texts([*words, ""], known, numbered, self.ids)
+            features[:, :width] = encoded[codes]
+            features[:, width:] = (codes < 0)[:, None]
             return ""
         # The same code is 1 in a frame of integers, 1.0 in one of floats and 01 in a text.
         alike = Counter(map(_plain, known))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -45,6 +45,23 @@ def shared_terms(texts: Sequence[str]) -> dict[str, int]:
     counts = Counter(term for text in texts for term in terms_of(text))
     order = sorted((-rows, term) for term, rows in counts.items() if rows >= FEWEST_ROWS)
     return {term: -rows for rows, term in order[:_MOST_TERMS]}
+
+
+def encode_texts(
+    texts: Sequence[str], words: Mapping[str, int], numbered: Mapping[str, int], ids: int
+) -> NDArray[np.float32]:
+    """A feature for each of the `words`, 1 if a text has it, and the ids of its rarest terms.
+
+    >>> encode_texts(["blue sky"], {"sky": 0}, {"blue": 1, "sky": 2, "blue sky": 3}, 2)
+    array([[1., 3., 2.]], dtype=float32)
+    """
+    encoded = np.zeros((len(texts), len(words) + ids), np.float32)
+    for row, text in zip(encoded, texts, strict=True):
+        terms = terms_of(text)
+        row[[words[term] for term in terms if term in words]] = 1
+        found = sorted((numbered[term] for term in terms if term in numbered), reverse=True)[:ids]
+        row[len(words) : len(words) + len(found)] = found
+    return encoded
 
 
 def term_rarity(terms: NDArray[np.int32]) -> NDArray[np.float64]:
