@@ -258,7 +258,7 @@ def temper(score: NDArray[np.float32]) -> NDArray[np.float32]:
     """The same order and suspects, with the log odds of suspects halved where samples are few.
 
     A noise model of some hundred samples is a guess, and a weak network's errors look like wrong
-    labels to it: on small tables, three suspects in five are wrong where it says four
+    labels to it: on small tables about half of the suspects are wrong where it says four in five
     (`benchmarks/audit_small.py`). From 5,000 samples on nothing changes.
 
     >>> temper(np.array([0.1, 0.5, 0.99], np.float32)).round(2)

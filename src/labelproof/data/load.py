@@ -21,6 +21,7 @@ from labelproof.data.images import OnError, channel_statistics
 from labelproof.data.labels_file import relabel
 from labelproof.data.published import is_known, load_published, load_webvision
 from labelproof.data.table import (
+    BESIDE_ROWS,
     DROPPED,
     ENDINGS,
     TableSource,
@@ -118,7 +119,7 @@ class Reading:
         fields = cls.__dataclass_fields__
         given = {name: kept[name] for name in fields if kept.get(name) is not None}
         if not isinstance(labels := given.get("labels", ""), str | os.PathLike):
-            got = f"{type(labels).__name__}; labels beside their rows are given as fit((X, y))"
+            got = f"{type(labels).__name__}; {BESIDE_ROWS}"
             raise TypeError(f"labels: expected the path of a file, got {got}")
         for name in {"label", "group"} & given.keys():
             given[name] = column_name(name, given[name])

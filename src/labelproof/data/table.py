@@ -261,11 +261,14 @@ def _check_names(names: Sequence[str], place: str) -> None:
         )
 
 
+BESIDE_ROWS = "labels beside their rows are given as fit((X, y))"
+
+
 def column_name(argument: str, value: Any) -> str | None:
     """The name of a column as text, which all names are once a table is read."""
     if value is None or isinstance(value, str | int | np.integer):
         return None if value is None else str(value)
-    got = f"{type(value).__name__}; labels beside their rows are given as fit((X, y))"
+    got = f"{type(value).__name__}; {BESIDE_ROWS}"
     raise TypeError(f"{argument}: expected the name of a column, got {got}")
 
 

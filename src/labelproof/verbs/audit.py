@@ -182,10 +182,8 @@ class AuditPlan:
         **options: Any,
     ):
         matching = {name: options.pop(name, None) for name in ("class_names", "id")}
-        folds, file = (
-            options.pop("folds", None),
-            labels if is_path(labels) or data is not None else None,
-        )
+        folds = options.pop("folds", None)
+        file = labels if is_path(labels) or data is not None else None
         self.id = matching["id"] if probabilities is None else None
         self.request = request = Request(data, labels=file, **options)
         self.reporter, self.kept, self.fresh = request.reporter, output is not None, fresh
