@@ -110,7 +110,7 @@ def test_a_grid_comes_to_the_same_and_what_diverges_fails_alone(
 def kill_worker(job: Job, number: int) -> int:
     """End the worker of a run as soon as it has a checkpoint."""
     assert job.folder is not None
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not list(job.folder.glob("checkpoint/*.safetensors")):
         assert time.monotonic() < deadline
         time.sleep(0.005)
@@ -200,7 +200,7 @@ def test_stopped_runs_are_saved_and_go_on_elsewhere(
     # Only being stopped makes a checkpoint here: the time for one never comes.
     stopped = follow(RayEngine(checkpoint_seconds=1e9), jobs, act, wish)
     saved = [job for job in jobs if "stopped" in kinds(of(job, stopped))]
-    assert 1 <= len(saved) <= 2
+    assert len(saved) == kinds(stopped).count("started") > 0
     for job in saved:
         assert job.folder is not None
         assert list(job.folder.glob("checkpoint/*.safetensors"))
@@ -268,7 +268,7 @@ def test_the_bench_starts_a_ray_stops_it_and_goes_on_without(tmp_path: Path) -> 
     assert process.returncode == 128 + signal.SIGTERM, output
     assert "Traceback" not in output
     (lock,) = tmp_path.glob("runs/*/.lock")
-    deadline = time.monotonic() + 10  # Ray ends its workers in its own time
+    deadline = time.monotonic() + 60  # Ray ends its workers in its own time
     while Path(f"/proc/{lock.read_text().strip()}").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     with pytest.raises(ProcessLookupError):
