@@ -11,7 +11,13 @@ import torch
 from numpy.typing import NDArray
 
 from labelproof.audit.anchors import correct
-from labelproof.audit.noise_model import NoiseModel, count_pairs, prior_weight
+from labelproof.audit.noise_model import (
+    IMPOSSIBLE,
+    UNLIKELIEST,
+    NoiseModel,
+    count_pairs,
+    prior_weight,
+)
 from labelproof.audit.predictions import CACHED, Table, read_parts
 from labelproof.intervals import wilson_interval
 
@@ -190,53 +196,55 @@ def suspect(
     likeliest = np.empty((size, min(classes, LIKELIEST)), np.int32)
     probability = np.empty(likeliest.shape, np.float32)
     columns = torch.from_numpy(np.ascontiguousarray(model.transition.T, np.float32))
-    ones, weights = torch.ones(classes, 1), torch.empty(min(CACHED // classes + 1, size), classes)
-    for part, numbers in read_parts(logits, CACHED):
-        odds, labels = torch.from_numpy(numbers), torch.from_numpy(given[part])[:, None]
-        first = _largest(odds)
+    most = min(max(CACHED // classes, 1), size)
+    ones, weights, starts = torch.ones(classes), torch.empty(most, classes), np.arange(most)
+    for part, odds in read_parts(logits, CACHED):
+        # Torch works on whole rows, and NumPy on one number of each: either is slow at the other.
+        whole, single, labels = torch.from_numpy(odds), odds.reshape(-1), given[part]
+        start, first = starts[: len(labels)] * classes, odds.argmax(axis=1)
+        at_label, at_first = start + labels, start + first
         # Shifted before the division, so that no logit overflows.
-        odds.sub_(odds.gather(1, first)).div_(model.temperature)
-        unlikely = -odds.gather(1, labels)
-        best, top = _likeliest(odds.exp_(), first, likeliest.shape[1])
-        own = odds.gather(1, labels)
-        rest = odds.scatter_(1, labels, 0.0) @ ones  # less exact as a difference
-        highest = torch.where(first == labels, top[:, 1:2], top[:, :1])
-        unlike[part] = (unlikely + (highest * rest).clamp_(min=1e-30).log_() / 2)[:, 0].numpy()
-        odds.scatter_(1, labels, own)
-        likeliest[part], probability[part] = best.numpy(), (top / (rest + own)).numpy()
+        whole.sub_(torch.from_numpy(single[at_first])[:, None]).div_(model.temperature)
+        whole.clamp_(min=IMPOSSIBLE)
+        unlikely, best = -single[at_label], _likeliest(odds, start, first, likeliest.shape[1])
+        whole.clamp_(min=UNLIKELIEST).exp_()
+        top, own = single[start[:, None] + best], single[at_label]
+        single[at_label] = 0
+        rest = (whole @ ones).numpy()  # less exact as a difference
+        single[at_label] = own
+        highest = np.where(first == labels, top[:, 1], top[:, 0])
+        unlike[part] = unlikely + np.log(np.maximum(highest * rest, 1e-30)) / 2
+        likeliest[part], probability[part] = best, top / (rest + own)[:, None]
         if model.correction is not None:
-            odds = torch.from_numpy(correct(odds.div_(rest + own).numpy(), model.correction))
-        joint = odds.mul_(torch.index_select(columns, 0, labels[:, 0], out=weights[: len(odds)]))
+            odds[:] = correct(odds / (rest + own)[:, None], model.correction)
+        whole.mul_(
+            torch.index_select(columns, 0, torch.from_numpy(labels), out=weights[: len(odds)])
+        )
         # A label that no class can have by the matrix is wrong, whatever the true one is.
-        total = (joint @ ones).clamp_(min=1e-30).div_(1 - shared)
-        if shared:
-            joint.scatter_add_(1, first, shared * total)
-        score[part] = (1 - joint.gather(1, labels) / total).clamp_(0, 1)[:, 0].numpy()
-        other[part] = torch.where(first == labels, best[:, 1:2], first)[:, 0].numpy()
+        total = np.maximum((whole @ ones).numpy(), np.float32(1e-30)) / np.float32(1 - shared)
+        single[at_first] += np.float32(shared) * total
+        score[part] = np.clip(1 - single[at_label] / total, 0, 1)
+        other[part] = np.where(first == labels, best[:, 1], first)
         doubted = np.flatnonzero(score[part] > _WEIGHED)
-        weighed = joint.scatter_(1, labels, -1.0).numpy()[doubted]
-        other[part][doubted] = weighed.argmax(axis=1)
+        single[at_label] = -1
+        other[part][doubted] = odds[doubted].argmax(axis=1)
     counts = count_pairs(likeliest[:, 0].astype(np.int64), given, classes)
     return Suspicion(score, other, unlike, counts, likeliest, probability)
 
 
-def _largest(numbers: torch.Tensor) -> torch.Tensor:
-    """Where each row is largest, `(N, 1)`: three times as fast as by torch."""
-    return torch.from_numpy(numbers.numpy().argmax(axis=1))[:, None]
-
-
 def _likeliest(
-    odds: torch.Tensor, first: torch.Tensor, wanted: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where each row is largest, and how large; `torch.topk` takes four times as long."""
-    places, found = [first], [odds.gather(1, first)]
+    logits: NDArray[np.float32], start: NDArray[np.int64], first: NDArray[np.int64], wanted: int
+) -> NDArray[np.int64]:
+    """Where each row is largest, the largest first; `torch.topk` takes four times as long."""
+    single, places = logits.reshape(-1), [first]
+    removed = []
     while len(places) < wanted:
-        odds.scatter_(1, places[-1], -1.0)
-        places.append(_largest(odds))
-        found.append(odds.gather(1, places[-1]))
-    best, values = torch.cat(places, dim=1), torch.cat(found, dim=1)
-    odds.scatter_(1, best, values)
-    return best, values
+        removed.append(single[start + places[-1]])
+        single[start + places[-1]] = -np.inf
+        places.append(logits.argmax(axis=1))
+    for place, values in zip(places, removed, strict=False):
+        single[start + place] = values
+    return np.stack(places, axis=1)
 
 
 def reorder(found: Suspicion, trust: float) -> Suspicion:

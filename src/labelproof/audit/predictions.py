@@ -69,12 +69,10 @@ def read_part(
     source = table.probabilities if isinstance(table, LogProbabilities) else table
     chosen = source[rows]
     part = np.empty(chosen.shape, np.float32) if out is None else out
+    with np.errstate(over="ignore"):  # below the range of float32, a logit becomes -inf
+        np.copyto(part, chosen, casting="unsafe")
     if source is not table:
-        np.maximum(chosen, _SMALLEST, out=part, dtype=np.float32, casting="unsafe")
-        torch.from_numpy(part).log_()
-    else:
-        with np.errstate(over="ignore"):  # below the range of float32, a logit becomes -inf
-            np.copyto(part, chosen, casting="unsafe")
+        torch.from_numpy(part).clamp_(min=_SMALLEST).log_()
     _release(source)
     return part
 
