@@ -1,6 +1,7 @@
 import os
 import signal
 
+import joblib
 import pytest
 import torch
 
@@ -36,6 +37,11 @@ def test_cuda_is_compiled_and_recorded_unless_told(monkeypatch: pytest.MonkeyPat
         assert (execution.compile, execution.record) == (fast, fast)
         assert (execution.rank, execution.world_size) == (0, 1)
         assert choose_execution(device, compile=not fast).compile is not fast
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    choose_execution("cpu")
+    assert torch.get_num_threads() <= joblib.cpu_count(), "containers limit the number of cores"
+    torch.set_num_threads(threads)
     assert os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] == "4", "the user's own number was overwritten"
 
 

@@ -90,12 +90,18 @@ def choose_execution(
 ) -> Execution:
     """Choose how to run on a device; on CUDA, compiled and recorded by default.
 
+    In a container that may use fewer cores than the machine has, torch gets no more threads.
+
     Args:
         device: `auto`, or a device's name.
         compile: Whether to compile.
         workers: Number of processes that decode images that are not in memory; by default one for
             each core, at most 16.
     """
+    import joblib  # late: it takes long to import
+
+    cores = joblib.cpu_count()
+    torch.set_num_threads(min(torch.get_num_threads(), cores))
     if not torch.cuda.is_initialized():
         # Streams share the hardware's queues; with CUDA's default of 8, more than 8 runs would
         # wait for each other. CUDA reads it when it starts.
@@ -106,7 +112,7 @@ def choose_execution(
         chosen,
         compile=fast if compile is None else compile,
         record=fast,
-        workers=min(os.cpu_count() or 1, 16) if workers is None else whole("workers", workers, 0),
+        workers=min(cores, 16) if workers is None else whole("workers", workers, 0),
     )
 
 
