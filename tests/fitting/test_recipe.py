@@ -16,7 +16,7 @@ from labelproof.data.table import dataset_from_rows
 from labelproof.fitting import recipe as recipes
 from labelproof.losses import parse_loss
 from labelproof.models import make_network
-from labelproof.verbs.inputs import bring_to_size
+from labelproof.verbs.inputs import Request, bring_to_size
 
 
 def test_files_and_large_images_are_looked_at_through_crops() -> None:
@@ -54,7 +54,7 @@ def test_files_of_several_sizes_and_large_ones_are_cut(tmp_path: Path) -> None:
         assert found["augmentation"] == "resized-crop:48,flip"
 
 
-def test_what_is_given_is_taken_and_the_rest_is_chosen() -> None:
+def test_what_is_given_is_taken_and_the_rest_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = recipes.choose_recipe(
         load_digits(), data="my digits", epochs=7, loss="gce(q=0.5)", network=None, seed=3
     )
@@ -68,6 +68,8 @@ def test_what_is_given_is_taken_and_the_rest_is_chosen() -> None:
     for given, l1 in (*cases, ({"epochs": 30}, 0.0), ({"l1": 1e-4}, 1e-4)):
         recipe = recipes.choose_recipe(colour, fast=True, **given)
         assert (recipe.l1, recipe.loss.startswith("3*ce+sr")) == (l1, not given)
+    monkeypatch.setattr(Request, "slow", False)
+    assert [Request(colour).recipe(search=search).l1 for search in (False, True)] == [5e-5, 0.0]
 
 
 KINDS = {

@@ -121,7 +121,7 @@ class FitPlan:
             decided = frozen_settings(self.dataset, decided["network"]) | decided
         if self.request.loss is not None and not self.auto:
             decided["loss"] = self.request.loss
-        return self.request.recipe(**{"validation": 0.1} | decided | more)
+        return self.request.recipe(search=self.auto, **{"validation": 0.1} | decided | more)
 
     def run(self) -> None:
         """Train, or resume the run in the folder, and audit its labels."""

@@ -104,8 +104,13 @@ class Request:
         refuse_classes(dataset.name, used, len(dataset.train))
         return dataset
 
-    def recipe(self, **settings: Any) -> Configuration:
-        """How to train a network on the data, with some settings given."""
+    def recipe(self, *, search: bool = False, **settings: Any) -> Configuration:
+        """How to train a network on the data, with some settings given.
+
+        A `search` tries the l1 penalty itself, with and without.
+        """
+        if search and settings.get("l1") is None:
+            settings["l1"] = 0.0
         return choose_recipe(self.dataset, data=self.called, fast=not self.slow, **settings)
 
     def asked(self, configuration: Configuration, **more: Any) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def tune(
         del given[name]
     request = Request(**given, **settings)
     reporter, settings = request.reporter, request.settings
-    recipe = request.recipe(validation=0.0, **settings)
+    recipe = request.recipe(search=True, validation=0.0, **settings)
     dataset = request.decode(recipe)
     file = None if output is None else Path(output)
     if fresh and file is not None:
