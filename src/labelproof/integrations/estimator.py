@@ -384,7 +384,8 @@ def train_backing_off(
         # A copy of the loss: the user's own keeps its epoch and device.
         trainer = Trainer(chosen, examples, inputs, execution, loss=copy.deepcopy(module))
         if start is not None:
-            trainer.networks[0].load_state_dict(_as_tensors(start))
+            # Not strict: batch norm's count of batches is not kept.
+            trainer.networks[0].load_state_dict(_as_tensors(start), strict=False)
         trained = Trained(chosen.loss if module is None else module)
         _train(trainer, trained, patience, verbose=verbose, stop_at_collapse=weaker is not None)
         if trained.collapsed is None or weaker is None:
