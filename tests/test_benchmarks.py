@@ -1,5 +1,7 @@
 """The tables in the docs are those of the numbers that were measured."""
 
+import ast
+import importlib
 import json
 import shutil
 from functools import partial
@@ -9,6 +11,14 @@ from scripts import ROOT, load_script
 
 load = partial(load_script, "benchmarks")
 FOLDER = ROOT / "benchmarks" / "results"
+
+
+def test_what_a_benchmark_imports_is_there() -> None:
+    for path in sorted((ROOT / "benchmarks").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("labelproof"):
+                module = importlib.import_module(str(node.module))
+                assert all(hasattr(module, each.name) for each in node.names), (path.name, module)
 
 
 def test_a_table_is_of_its_numbers(tmp_path: Path) -> None:

@@ -141,13 +141,15 @@ def noisy_risk(loss: Loss, outputs: Tensor, labels: Tensor, *, transition: Tenso
     Example:
         >>> from labelproof import MeanAbsoluteError
         >>> swap = torch.tensor([[0.8, 0.2], [0.2, 0.8]])
-        >>> outputs, labels = torch.tensor([[0.75, 0.25]]), torch.tensor([0])
+        >>> outputs, labels = torch.tensor([0.75, 0.25]), torch.tensor(0)
         >>> noisy_risk(MeanAbsoluteError(), outputs, labels, transition=swap)
         tensor(0.3500)
     """
     values = _label_values(loss, outputs)
     num_classes = values.shape[-1]
-    if labels.shape != values.shape[-2:-1] or not {*labels.tolist()} <= {*range(num_classes)}:
+    if labels.shape != values.shape[-2:-1] or not {*labels.flatten().tolist()} <= {
+        *range(num_classes)
+    }:
         raise ValueError(
             f"labels: expected class indices from 0 to {num_classes - 1}, one for each of the "
             f"outputs {tuple(values.shape)}, got shape {tuple(labels.shape)}"
