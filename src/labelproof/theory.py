@@ -147,9 +147,8 @@ def noisy_risk(loss: Loss, outputs: Tensor, labels: Tensor, *, transition: Tenso
     """
     values = _label_values(loss, outputs)
     num_classes = values.shape[-1]
-    if labels.shape != values.shape[-2:-1] or not {*labels.flatten().tolist()} <= {
-        *range(num_classes)
-    }:
+    known = {*labels.flatten().tolist()} <= {*range(num_classes)}
+    if labels.shape != values.shape[-2:-1] or not known:
         raise ValueError(
             f"labels: expected class indices from 0 to {num_classes - 1}, one for each of the "
             f"outputs {tuple(values.shape)}, got shape {tuple(labels.shape)}"
