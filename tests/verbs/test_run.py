@@ -44,6 +44,7 @@ def test_labels_are_predicted_as_what_they_were(tmp_path: Path) -> None:
             run, audit = labelproof.fit(given, "ripe"), labelproof.audit(given, "ripe")
         assert (run.predict(table)["label"] == given["ripe"]).sum() == len(table) - 1
         assert audit.suspects["given"].tolist() == [yes]
+        assert audit.suspects_csv().splitlines()[1].split(",")[1] == str(yes)
 
 
 def test_arrays_datasets_and_files_are_predicted(digits: labelproof.Run, tmp_path: Path) -> None:

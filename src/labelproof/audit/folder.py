@@ -284,7 +284,8 @@ class Audit:
 
     def suspects_csv(self) -> str:
         """The suspects as a table, as in `suspects`."""
-        return self.suspects.to_csv(index=False, float_format="%.4f", lineterminator="\n")
+        scores = self.suspects["score"].map("{:.4f}".format)
+        return self.suspects.assign(score=scores).to_csv(index=False, lineterminator="\n")
 
 
 def _no_audit(folder: Path) -> FileNotFoundError:

@@ -310,12 +310,16 @@ def restore_values(
     >>> table = pd.DataFrame({"label": ["3", "1"]})
     >>> restore_values(table, ["label"], ["1", "3"], text=False)["label"].sum()
     np.int64(4)
+    >>> names = ["1.1", "1.10"]
+    >>> restore_values(pd.DataFrame({"label": names}), ["label"], names, text=False).label.nunique()
+    2
     """
     if text:
         return table
     if {*class_names} <= {"False", "True"}:
         return table.assign(**{column: table[column] == "True" for column in columns})
     for kind, written in ((np.int64, "0|-?[1-9][0-9]{0,15}"), (np.float64, r"-?[0-9]+\.[0-9]+")):
-        if all(re.fullmatch(written, name) for name in class_names):
+        # 1.10 is no number if it is another class than 1.1.
+        if all(re.fullmatch(written, name) and str(kind(name)) == name for name in class_names):
             return table.astype(dict.fromkeys(columns, kind))
     return table
