@@ -102,5 +102,6 @@ def refused(read: Callable[[], object]) -> None:
 
 
 def test_a_network_that_no_machine_can_hold_is_refused() -> None:
-    for text in ("mlp(hidden=999999999)", "mlp(depth=999999999)", "resnet50(width=99999)"):
+    large = ("mlp(hidden=10000,depth=100)", "resnet50(width=9999)")
+    for text in ("mlp(hidden=999999999)", "mlp(depth=999999999)", *large):
         refused(partial(make_network, text, num_classes=3, input_shape=(3, 32, 32)))

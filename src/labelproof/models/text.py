@@ -32,8 +32,8 @@ from labelproof.text import TextError, check_arguments, format_value, parse_call
 
 _DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _PLACE = re.compile(f"{_DOTTED}:{_DOTTED}", re.ASCII)
-_LARGEST = 10_000
-"""Of a width or depth; what exceeds the memory by less is refused by torch."""
+_LARGEST, _MOST_WEIGHTS = 10_000, 4_000_000_000
+"""Of a width or depth, and of all layers together."""
 _LIBRARY = re.compile(f"({'|'.join(LIBRARIES)})/([\\w.-]+)", re.ASCII)
 
 
@@ -155,8 +155,13 @@ def make_network(
             raise ValueError(
                 f"network: {name} is for images; for rows of a table choose mlp (network='mlp')"
             )
-        constructor = NETWORKS[name].constructor
-        return constructor(num_classes, input_shape, **options, generator=generator)
+        make = partial(NETWORKS[name].constructor, num_classes, input_shape, **options)
+        with torch.device("meta"):  # without memory: the text may come from an untrusted run
+            weights = sum(weight.numel() for weight in make().parameters())
+        if weights > _MOST_WEIGHTS:
+            many = f"network: expected at most {_MOST_WEIGHTS:,} weights, got {weights:,}"
+            raise TextError(many, text, 0)
+        return make(generator=generator)
     if (match := _LIBRARY.fullmatch(name)) is not None:
         channels = input_shape[0] if len(input_shape) == 3 else 0
         if channels not in (1, 3):
