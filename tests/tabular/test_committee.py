@@ -281,6 +281,7 @@ def test_what_cannot_be_used_is_refused(noisy_blobs: Arrays) -> None:
         ({"estimator": RandomForestClassifier}, TypeError, "estimator"),
         ({"estimator": tree, "warm_start": True}, ValueError, "warm_start"),
         ({"estimator": tree, "class_weight": "even"}, ValueError, "class_weight"),
+        ({"estimator": tree, "class_weight": {0: -1, 1: -1}}, ValueError, "class_weight: .*no neg"),
     ]
     for options, error, message in cases:
         with pytest.raises(error, match=message):

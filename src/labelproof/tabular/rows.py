@@ -141,6 +141,7 @@ def label_rows(
         folds(given, min(_FOLDS, units), seed=seed + cut, groups=together)
         for cut in range(min(max(_CUT_ROWS // len(rows), 1), _CUTS) if units > 1 else 0)
     ]
+    check_class_weight(class_weight)
     from sklearn.utils.class_weight import compute_class_weight
 
     present = np.unique(given)
