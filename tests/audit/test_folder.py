@@ -116,7 +116,10 @@ DAMAGE: list[tuple[str, Callable[[Path], object]]] = [
     (SAMPLES, lambda folder: (folder / SAMPLES).write_bytes(b"")),
     (SAMPLES, lambda folder: (folder / SAMPLES).write_text("hello")),
     (SAMPLES, lambda folder: (folder / SAMPLES).write_bytes((folder / SAMPLES).read_bytes()[:300])),
+    (SAMPLES, lambda folder: rewrite(folder, transition=np.eye(1))),
     ("score", lambda folder: rewrite(folder, without="score")),
+    (SAMPLES, lambda folder: rewrite(folder, given=np.zeros(2, np.int64))),
+    (SAMPLES, lambda folder: rewrite(folder, given=odd_audit().findings.given + 1)),
 ]
 
 

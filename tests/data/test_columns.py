@@ -279,7 +279,9 @@ def test_columns_are_plain_json() -> None:
     columns = learn(a=[1.5, None, 2], b=["x", "y", "x"], c=dates)
     kept = json.loads(json.dumps(columns.as_values()))
     assert Columns.from_values(kept) == columns
-    for broken in ({}, *({"columns": each, "left_out": []} for each in (3, [{"name": "a"}]))):
+    first = kept["columns"][0]
+    odd = (3, [{"name": "a"}], [first | {"ids": 1 << 25}], [first | {"kind": "place"}])
+    for broken in ({}, *({"columns": each, "left_out": []} for each in odd)):
         with pytest.raises(ValueError, match="columns"):
             Columns.from_values(broken)
 

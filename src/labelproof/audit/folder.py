@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from labelproof.audit.findings import Estimate, Findings
+from labelproof.audit.findings import LIKELIEST, Estimate, Findings
 from labelproof.audit.predictions import name_rows
 from labelproof.data.dataset import Dataset, restore_values
 from labelproof.models.blend import BLEND
@@ -260,7 +260,7 @@ class Audit:
                     f"{path}: expected version {_VERSION}, got {values['version']}; update "
                     "labelproof"
                 )
-            arrays = read_npz(folder / SAMPLES)
+            arrays = _read_samples(folder / SAMPLES, len(values["class_names"]))
             known = {each.name for each in fields(Findings)} & arrays.keys()
             findings = Findings(
                 **{name: arrays[name] for name in known},
@@ -315,6 +315,26 @@ def remove_audit(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
     if RUNS in found:
         remove_folder(folder / RUNS)
+
+
+def _read_samples(path: Path, classes: int) -> dict[str, NDArray[Any]]:
+    """The arrays of `samples.npz`; they have to fit each other and the classes."""
+    arrays = read_npz(path)
+    size = len(_unpacked(arrays["samples"]))
+    for name in arrays.keys() - {*_TEXTS, "cells"}:
+        found, lengths = arrays[name], (size,)
+        if name.startswith("transition"):
+            lengths = (classes, classes)
+        elif name in ("likeliest", "probability"):
+            lengths = (size, min(classes, LIKELIEST))
+        elif name == "votes":
+            lengths = (size, found.shape[-1])
+        fits = found.shape == lengths
+        if fits and name in ("given", "suggested", "likeliest", "votes") and found.size:
+            fits = found.max() < classes and found.min() >= (-1 if name == "votes" else 0)
+        if not fits:
+            raise ValueError(f"{path.name}: {name} does not fit the samples and classes")
+    return arrays
 
 
 def _packed(values: Any) -> NDArray[np.uint8]:

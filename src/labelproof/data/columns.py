@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from pandas.tseries.api import guess_datetime_format
 
 from labelproof.data.notices import count, few, notice, quoted
 from labelproof.data.texts import FEWEST_ROWS, encode_texts, shared_terms, terms_of
-from labelproof.ranges import suggest
+from labelproof.ranges import choose, suggest, within
 
 Kind: TypeAlias = Literal["number", "boolean", "date", "category", "text"]
 Item = TypeVar("Item")
@@ -371,8 +371,11 @@ class Columns:
                 Column(**entry | {part: tuple(entry[part]) for part in ("values", "terms")})
                 for entry in values["columns"]
             )
+            for column in parts["columns"]:
+                choose("kind", column.kind, get_args(Kind))
+                within("ids", column.ids, 0, _MOST_IDS)
             return cls(**{**values, **parts})
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"columns: expected those of a run, got {error!r}") from None
 
 

@@ -161,6 +161,10 @@ def read_held_out(run: TrainedNetwork) -> Predictions:
     """
     names = ("held", "held_logits", "held_labels")
     index, logits, labels = read_npz(run.folder / PREDICTIONS, names).values()
+    classes = len(run.description.class_names)
+    fits = logits.shape == (len(labels), classes) and index.shape == labels.shape
+    if not fits or not np.isfinite(logits).all() or not np.isin(labels, range(classes)).all():
+        raise ValueError(f"{run.folder / PREDICTIONS}: damaged, or of another run; use --fresh")
     return Predictions(logits.astype(np.float32), index.astype(np.int64), labels.astype(np.int64))
 
 
