@@ -65,6 +65,7 @@ def test_tensors_that_are_no_blend_are_refused() -> None:
         return {**good, f"0.forest.{name}": value}
 
     left, feature = good["0.forest.left"], good["0.forest.feature"]
+    words = committee(Words(words=np.array([1])), rows, labels).tensors()
     backwards = left.clone()
     backwards[-1] = 0  # a loop that would never end
     hostile = {
@@ -80,6 +81,7 @@ def test_tensors_that_are_no_blend_are_refused() -> None:
         "a root past the end": changed("roots", good["0.forest.roots"] + len(left)),
         "ids past the end": {**good, "ids": torch.tensor([3, 9])},
         "values of fewer nodes": changed("value", good["0.forest.value"][:3]),
+        "terms without a slope": {**words, "0.words.slopes": words["0.words.slopes"][:, :2]},
         "values of other classes": changed("value", good["0.forest.value"][:, :2]),
         "a mixture of other classes": {**good, "mixing": torch.eye(2)},
         "a mixture of nothing": {**good, "mixing": good["mixing"] * float("nan")},

@@ -78,6 +78,8 @@ class Blend(_WithBuffers):
             for member in self.members:
                 if isinstance(member, _Forest) and not member.fits(len(self.mean)):
                     raise ValueError("a node of a tree leads nowhere")
+                if isinstance(member, _Words) and member.slopes.shape[1] != len(member.rarity):
+                    raise ValueError("terms without a slope")
             # Any other mismatch raises here, and not on the first rows.
             output = self(torch.zeros(1, self.features))
             if output.shape != (1, classes) or not output.isfinite().all():
