@@ -202,6 +202,7 @@ def test_nearly_black_images_are_told_and_audited(tmp_path: Path) -> None:
         dataset = load_folder(tmp_path / "dark", on_error="skip")
     assert features_of(dataset.train, np.arange(60)) is None
     write_images(tmp_path, [".hidden/a/0.png"])
+    (tmp_path / "gone.png").symlink_to("nowhere")
     assert len(find_images(tmp_path)) == 60
 
 
@@ -211,6 +212,8 @@ def test_a_decompression_bomb_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(UnreadableImageError, match="pixels"):
         decode_image(file, mode="RGB", short_side=2)
     assert isinstance(examine_image(file, full=False), UnreadableImageError)
+    line = encoded(make_image(1, size=(8, 4)), "PNG")
+    assert isinstance(examine_image(line, full=False, short_side=8), UnreadableImageError)
 
 
 def test_formats_that_run_other_programs_are_not_opened(tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ def find_images(path: Path) -> list[str]:
     if not path.is_dir():
         return [str(path)]
     others: dict[str, list[str]] = defaultdict(list)
-    images, place, ignored = _images(str(path), others), readable(str(path)), others["ignored"]
+    place, found = readable(str(path)), _images(str(path), others)
+    images, ignored = [os.path.normpath(n) for n in found if os.path.isfile(n)], others["ignored"]
     if not images:
         more = f"; {count(len(ignored), 'other file')} there: {few(ignored)}" * bool(ignored)
         raise ValueError(f"{place}: expected images in this folder, found none{more}")

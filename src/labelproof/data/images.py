@@ -169,16 +169,21 @@ def flatten_image(image: Image.Image, mode: Mode) -> Image.Image:
     return image if image.mode == mode else image.convert(mode)
 
 
+def _scaled(size: tuple[int, int], short_side: int) -> tuple[int, int]:
+    width, height = (max(round(side * short_side / min(size)), 1) for side in size)
+    if width * height > (Image.MAX_IMAGE_PIXELS or math.inf):  # of a line of pixels
+        raise Image.DecompressionBombError(f"{width:,} x {height:,} pixels after resizing")
+    return width, height
+
+
 def _resize(image: Image.Image, short_side: int, whole: tuple[int, int]) -> Image.Image:
     """Resize to the short side; the image may be decoded at a fraction of its `whole` size."""
-    width, height = (max(round(side * short_side / min(whole)), 1) for side in whole)
+    width, height = _scaled(whole, short_side)
     # It may have been rotated upright.
     if (image.width > image.height) != (width > height):
         width, height = height, width
     if image.size == (width, height):
         return image
-    if width * height > (Image.MAX_IMAGE_PIXELS or math.inf):  # of a line of pixels
-        raise Image.DecompressionBombError(f"{width:,} x {height:,} pixels after resizing")
     return image.resize((width, height), Image.Resampling.BILINEAR, reducing_gap=2.0)
 
 
@@ -278,14 +283,18 @@ class Look(NamedTuple):
     paged: bool
 
 
-def examine_image(file: Encoded, *, full: bool) -> Look | UnreadableImageError:
+def examine_image(
+    file: Encoded, *, full: bool, short_side: int | None = None
+) -> Look | UnreadableImageError:
     """A look at an image, or why it cannot be read: at its header, or at all of its pixels.
 
     A truncated file has a good header; only `full` finds it, and grey pixels in a file with
-    transparency or of CMYK.
+    transparency or of CMYK. An image that `short_side` would make too large cannot be read.
     """
     try:
         with open_image(file) as image:
+            if short_side is not None:
+                _scaled(image.size, short_side)
             mode, size, grey = image.mode, image.size, image.mode in _GREY_MODES
             if full:
                 # Decoding at an eighth of the size still reads the whole file, but is much faster.
@@ -397,7 +406,7 @@ def dataset_from_files(
         files = ImageFiles(content.files, short_side=short_side)
         part = Split(files, labels, groups=groups, votes=votes)
         if opened:
-            look = partial(examine_image, full=on_error == "skip")
+            look = partial(examine_image, full=on_error == "skip", short_side=short_side)
             examined = [*look_at_each(files.files, look)]
             part = select_samples(part, np.flatnonzero([isinstance(n, Look) for n in examined]))
             found += examined
