@@ -31,7 +31,9 @@ def relabelled(photos: Path, text: str | bytes, name: str = "reviewed.csv") -> D
 
 
 def test_labels_are_those_of_the_file_and_an_empty_one_leaves_the_sample_out(photos: Path) -> None:
-    found = relabelled(photos, "sample,label\ndog/1.png,cat\ncat/0.png,dog\ncat/1.png,cat\n")
+    found = relabelled(
+        photos, "sample,label,Label\ndog/1.png,cat,a\ncat/0.png,dog,b\ncat/1.png,cat,c\n"
+    )
     assert found.train.labels.tolist() == [1, 0, 0, 1, 0, 1]
     assert load_dataset(photos).train.labels.tolist() == [0, 0, 0, 1, 1, 1]
     assert found.class_names == ("cat", "dog")

@@ -47,7 +47,8 @@ def relabel(
     place = readable(os.fspath(file))
     # Only an empty label is left out: classes may be called nan or ?, as a folder may.
     table = read_table(file, text=["sample", "label", "given"], missing=[""])
-    table = table.rename(columns=str.casefold)
+    folded = {name: name.casefold() for name in table.columns}
+    table = table.rename(columns={a: b for a, b in folded.items() if b not in folded})
     if not {"sample", "label"} <= {*table.columns}:
         raise ValueError(
             f"{place}: expected the columns sample and label, as 'labelproof review --export' "
