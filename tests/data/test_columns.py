@@ -152,6 +152,8 @@ def test_longer_texts_become_their_words_and_ids_of_terms() -> None:
     names = [f"{makes[row % 4]} model-{row}x of" for row in range(80)] + [None]
     columns = learn(car=names, size=np.arange(81) / 7, note=[*names[1:], "odd"])
     assert [column.kind for column in columns.columns] == ["text", "number", "text"]
+    again = [f"{name} that runs well" for name in names[:80]] * 3
+    assert learn(car=again).columns[0].kind == "text"
     text, _, note = columns.columns
     assert text.values == ("fiat", "ford", "toyota", "白", "车")
     assert "白 车" in text.terms

@@ -26,6 +26,7 @@ Result = TypeVar("Result")
 
 _CODES = 10  # different texts such as 1,2 up to which they may be codes
 MOST_VALUES = 50  # values of a category that get a feature of their own, however few rows they have
+_SPACES = 4  # in most of many different values, from which on they are texts and no categories
 _MOST_WORDS = 200  # words of longer texts that get a feature of their own
 _MOST_IDS = 512  # ids of a text, those of its rarest terms
 _MOST_FEATURES = 1000  # values that get a feature of their own in a small table
@@ -421,7 +422,10 @@ def _learn_category(counted: dict[str, int], cells: int, name: str, room: int) -
         raise _LeftOutError("empty")
     if len(words) == 1 and not missing:
         raise _LeftOutError("constant")
-    differ = (len(words) > MOST_VALUES and len(words) * 2 > present) or 1 < len(words) == present
+    # Texts repeat too, where each annotator or export has a row of its own.
+    long = len(words) > MOST_VALUES and np.median([w.count(" ") for w in words[:1000]]) >= _SPACES
+    differ = long or (len(words) > MOST_VALUES and len(words) * 2 > present)
+    differ |= 1 < len(words) == present
     for unread, reason in _UNREAD.items():
         alike = [word[:40] for word in words[:1000] if unread.match(word[:60])]
         if 2 * len(alike) > len(words[:1000]) and (differ or len(alike) > _CODES):
