@@ -137,8 +137,10 @@ def test_predictions_of_any_model_are_audited(mislabelled: pd.DataFrame, tmp_pat
     found = labelproof.audit(labels=given, probabilities=told)
     np.testing.assert_array_equal(found.suspects.index, audit_labels(told, given).suspects)
     for values in (given, given == 1, np.array(["no", "yes"], dtype=object)[given]):
-        table = pd.DataFrame({"width": range(200), "kind": values})
+        table = pd.DataFrame({"width": range(200), "kind": values}, index=range(300, 100, -1))
         suspects = labelproof.audit(table, "kind", probabilities=told).suspects
+        alone = labelproof.audit(labels=table["kind"], probabilities=told).suspects
+        assert alone.index.equals(suspects.index)
         labels = table["kind"].copy()
         assert (labels[suspects.index] == suspects["given"]).all()
         labels[suspects.index] = suspects["suggested"]

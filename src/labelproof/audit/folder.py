@@ -83,6 +83,7 @@ class Audit:
         ids: The id of each sample, if a column of ids was named.
         cells: The rows as text, by sample, if they were given in memory; else they are read again.
         dataset: The data, if they are loaded; they are not written.
+        rows: The index of a Series of labels, which is not written either.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Audit:
     ids: Sequence[str] = ()
     cells: pd.DataFrame | None = None
     dataset: Dataset | None = None
+    rows: pd.Index | None = None
 
     @property
     def seen(self) -> bool:
@@ -137,8 +139,8 @@ class Audit:
     def suspects(self) -> pd.DataFrame:
         """The flagged labels, the most suspicious first.
 
-        Their index is that of the DataFrame that was audited; else the position in the training
-        split. Classes that are whole numbers, or true and false, are no text there.
+        Their index is that of the DataFrame, or the Series of labels, that was audited; else the
+        position in the training split. Classes that are whole numbers, or true and false, are no text there.
         """
         places, names = self.findings.suspects, np.array(self.class_names, dtype=object)
         samples = [self.samples[place] for place in places.tolist()]
@@ -148,6 +150,8 @@ class Audit:
             named = name_rows(frame, self.data, tabular=self.kind == "rows")
             rows: Any = pd.Series(range(len(frame)), named)
             index = frame.index[rows[~rows.index.duplicated()][samples].to_numpy()]
+        elif self.rows is not None:
+            index = self.rows[self.index[places]]
         suspects = pd.DataFrame(
             {
                 "sample": samples,

@@ -180,6 +180,7 @@ def _describe(
         marks=mark_rows(cells, samples),
         cells=cells.loc[samples] if in_memory and not cells.empty else None,
         dataset=dataset,
+        rows=labels.index if isinstance(labels, pd.Series) else None,
         left_out=() if dataset is None else dataset.left_out,
         **described,
     )
