@@ -87,6 +87,9 @@ def test_columns_of_tables(pets: Any, tmp_path: Path) -> None:
     data = load_dataset(frame.assign(label=CLASSES[true]), annotators=NAMES, **more)
     np.testing.assert_array_equal(data.train.labels, [2, *true[2:]])
     np.testing.assert_array_equal(np.delete(data.train.votes, 6, 0), np.delete(votes, 1, 0))
+    frame.loc[7, NAMES] = ["cat", "fax", "cat"]
+    with pytest.warns(UserWarning, match="1 vote left out, for classes that no row has: fax"):
+        load_dataset(frame, annotators=NAMES)
     # A table of images.
     lines = ["file,ann,bob", "b.png,cat,dog", "a.png,dog,dog", "gone.png,cat,cat", "c.png,cat,"]
     for number, name in enumerate("abc"):

@@ -394,6 +394,11 @@ def read_labelled(
         leave_out(f"{place}: {share} without a label: {rows}", on_error)
         table, words = table[~unlabelled], words[~unlabelled]
         votes = None if votes is None else votes[~unlabelled]
+    if votes is not None:
+        lost = votes.to_numpy()[~votes.isin(["", *words.unique()])].tolist()
+        if lost:
+            classes = f"for classes that no row has: {few(sorted(set(lost)))}"
+            notice(f"{place}: {count(len(lost), 'vote')} left out, {classes}")
     groups = None
     if group is not None:
         groups = as_text(table[group])
