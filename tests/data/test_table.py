@@ -239,6 +239,10 @@ def test_duplicates_are_warned_of_and_stay_together() -> None:
     assert warned(many)[0].train.groups is None, "a row that is so frequent is no copy"
     coarse = pd.DataFrame({"yes": [0, 1] * 30, "label": list("aabb") * 15})
     assert warned(coarse)[0].train.groups is None
+    texts = pd.DataFrame({"said": [f"call {n} or {n % 7 + 70}" for n in range(90)]})
+    texts = pd.concat([texts, texts[:30], texts[:12] * 0], ignore_index=True)
+    texts["label"] = ["a"] * 90 + ["b"] * 42
+    assert "30 rows found with more than one label" in warned(texts)[1]
 
 
 def test_a_column_that_leaks_the_label_is_warned_of() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -71,10 +71,13 @@ def report_duplicates(place: str, splits: Mapping[str, Any]) -> dict[str, NDArra
     return {str(split): part.to_numpy() for split, part in table.groupby("split")["group"]}
 
 
-def find_duplicate_rows(rows: NDArray[Any], cells: pd.DataFrame | None = None) -> NDArray[np.int64]:
+def find_duplicate_rows(
+    rows: NDArray[Any], cells: pd.DataFrame | None = None, texts: Iterable[str] = ()
+) -> NDArray[np.int64]:
     """The group of each row, `(N)`, the same for copies; -1 for a row without a copy.
 
-    With `cells`, these must be equal, too: different cells may have equal features.
+    With `cells`, these must be equal, too: different cells may have equal features. `texts` are the
+    columns of text.
     """
     alone = np.full(len(rows), -1)
     if len(rows) < _FEWEST:
@@ -96,13 +99,15 @@ def find_duplicate_rows(rows: NDArray[Any], cells: pd.DataFrame | None = None) -
     codes, different = pd.factorize(hashes)
     if len(different) == len(rows) or len(different) < _COMMON * len(rows):
         return alone
-    sizes = np.bincount(codes)
+    sizes, most = np.bincount(codes), max(_LARGEST[0], int(_LARGEST[1] * len(rows)))
     if cells is not None:
-        # Rows of few coarse columns are equal by chance; copies make ten times as many equal.
-        shares = [_pairs(pd.factorize(cells[name])[0] + 1) for name in cells.columns]
-        if 10 * np.prod(shares) >= _pairs(codes):
-            return alone
-    copied = (sizes > 1) & (sizes <= max(_LARGEST[0], int(_LARGEST[1] * len(rows))))
+        # Rows of few coarse columns are equal by chance; copies make ten times as many equal. Rows
+        # that share a rare text are copies in any case.
+        coded = {name: pd.factorize(cells[name])[0] + 1 for name in cells}
+        if 10 * np.prod([_pairs(each) for each in coded.values()]) >= _pairs(codes):
+            own = [np.bincount(coded[name])[coded[name]] <= most for name in texts]
+            sizes = np.bincount(codes, np.any([codes < 0, *own], axis=0))
+    copied = (sizes > 1) & (sizes <= most)
     return np.where(copied, np.cumsum(copied) - 1, -1)[codes]
 
 

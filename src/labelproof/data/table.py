@@ -502,7 +502,8 @@ def load_table(
     if on_error != "later" and like is None:
         copies = None
         if columns is not None:
-            copies = find_duplicate_rows(rows, table[list(columns.names)])
+            texts = [each.name for each in columns.columns if each.kind == "text"]
+            copies = find_duplicate_rows(rows, table[list(columns.names)], texts)
             again = np.flatnonzero(copies >= 0)
             found = {"split": splits[again], "label": labels[again], "group": copies[again]}
             found["name"] = [places[row] for row in again.tolist()]
