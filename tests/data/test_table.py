@@ -104,7 +104,9 @@ def test_labels_are_named_text_or_whole_numbers(tmp_path: Path) -> None:
     }.items():
         rows = [f"{size},{cell}" for size, cell in enumerate(cells.split(","))]
         file = write(tmp_path, "size,label\n" + "\n".join([*rows, *rows]) + "\n")
-        assert warned(file, on_error="skip")[0].class_names == wanted, cells
+        dataset, said = warned(file, on_error="skip")
+        assert dataset.class_names == wanted, cells
+        assert ("'NA' is taken as a class" in said) == ("NA" in cells)
     numbers = pd.DataFrame({"size": [1, 2, 3, 4], "label": [1.0, 2.0, None, 1.0]})
     assert warned(numbers, on_error="skip")[0].class_names == ("1", "2")
 

@@ -399,6 +399,9 @@ def read_labelled(
         if lost:
             classes = f"for classes that no row has: {few(sorted(set(lost)))}"
             notice(f"{place}: {count(len(lost), 'vote')} left out, {classes}")
+    for name in sorted({*MISSING}.intersection(words)):
+        empty = "empty these cells if they mean that there is no label"
+        notice(f"{place}: {name!r} is taken as a class; {empty}")
     groups = None
     if group is not None:
         groups = as_text(table[group])
