@@ -153,7 +153,7 @@ def test_predictions_in_another_order_are_told() -> None:
     assert f"only {found.agreement.value:.0%} of" in str(told[0].message)
     frame = pd.DataFrame({"size": range(300), "kind": made.given})
     shuffled = pd.DataFrame(table, columns=["0", "1", "2"]).sample(frac=1, random_state=0)
-    with pytest.raises(ValueError, match="labels: expected the index of the probabilities"):
+    with pytest.raises(ValueError, match="labels: expected the index of probabilities"):
         labelproof.audit(frame, "kind", probabilities=shuffled)
     # Confident predictions of other samples look like labels that are nearly all wrong.
     made = make(1000, symmetric(4, 0.1), deviation=1)

@@ -34,6 +34,8 @@ def test_a_table_is_the_same_from_memory_and_from_a_file(tmp_path: Path) -> None
     pd.testing.assert_frame_equal(run.metrics, other.metrics)
     inputs = table.drop(columns="kind")
     third = labelproof.fit((inputs, table["kind"]), audit=False, **TINY)
+    with pytest.raises(ValueError, match=r"^y: expected the index of X, .* y\.loc\[X\.index\]"):
+        labelproof.fit((inputs, table["kind"][::-1]))
     predicted = run.predict(inputs)
     assert predicted.index.equals(table.index)
     pd.testing.assert_frame_equal(third.predict(inputs), predicted)

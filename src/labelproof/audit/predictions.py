@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from labelproof.data.arrays import admit_labels, as_words, read_arrays
+from labelproof.data.arrays import admit_labels, as_words, read_arrays, refuse_other_index
 from labelproof.data.dataset import Dataset, order_classes, refuse_other_classes
 from labelproof.data.image_table import image_paths
 from labelproof.data.images import file_names, sample_names
@@ -170,7 +170,7 @@ def match_predictions(
         probabilities, named = _read_predictions(probabilities, id)
         class_names = named if class_names is None else class_names
     elif id is None:
-        _refuse_other_index(probabilities, labels, "probabilities")
+        refuse_other_index(probabilities, labels, "probabilities")
     source = _named_or_array(probabilities)
     table, given, names = _match_columns(source, labels, class_names, "probabilities")
     _check_probabilities(table)
@@ -337,20 +337,6 @@ def _named_or_array(table: Any) -> Any:
     return read_table(table)
 
 
-def _refuse_other_index(table: Any, labels: Any, what: str) -> None:
-    source = labels.frame if isinstance(labels, Dataset) else labels
-    if not isinstance(table, pd.DataFrame) or not isinstance(source, pd.DataFrame | pd.Series):
-        return
-    other = not table.index.equals(source.index)
-    if other and source is not labels:  # a dataset's rows may be left out, and matched by names
-        other = len(table) == len(source) and bool(table.index.isin(source.index).all())
-    if other:
-        raise ValueError(
-            f"labels: expected the index of the {what}, got another; align them with "
-            f"labels.loc[{what}.index], or give labels.to_numpy() if they are in the same order"
-        )
-
-
 def _match_columns(
     table: Any, labels: Dataset | ArrayLike, class_names: Sequence[str] | None, what: str
 ) -> tuple[NDArray[Any], NDArray[np.int64], tuple[str, ...]]:
@@ -459,7 +445,7 @@ def admit_logits(
     """
     if isinstance(logits, LogProbabilities):
         return logits, _check_labels(admit_labels(given), logits, "logits")
-    _refuse_other_index(logits, given, "logits")
+    refuse_other_index(logits, given, "logits")
     table, labels, _ = _match_columns(_named_or_array(logits), given, None, "logits")
     for rows, chunk in read_parts(table, CACHED, copy=False):
         # The maximum of a row with NaN is NaN.

@@ -163,6 +163,21 @@ def admit_labels(labels: ArrayLike, place: str = "labels") -> NDArray[Any]:
     return column.to_numpy(dtype=np.int64 if numbers else str)
 
 
+def refuse_other_index(table: Any, labels: Any, what: str, called: str = "labels") -> None:
+    """Refuse pandas labels in another order than the DataFrame that they are given with."""
+    source = labels.frame if isinstance(labels, Dataset) else labels
+    if not isinstance(table, pd.DataFrame) or not isinstance(source, pd.DataFrame | pd.Series):
+        return
+    other = not table.index.equals(source.index)
+    if other and source is not labels:  # a dataset's rows may be left out, and matched by names
+        other = len(table) == len(source) and bool(table.index.isin(source.index).all())
+    if other:
+        raise ValueError(
+            f"{called}: expected the index of {what}, got another; align them with "
+            f"{called}.loc[{what}.index], or give {called}.to_numpy() if in the same order"
+        )
+
+
 def _find_splits(arrays: Mapping[str, NDArray[Any]], place: str) -> dict[str, tuple[str, str]]:
     """The names of the two arrays of each split; without a split in the names, of `train`."""
 

@@ -11,7 +11,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from labelproof.data.arrays import array_table, as_images, class_indices, load_arrays
+from labelproof.data.arrays import (
+    array_table,
+    as_images,
+    class_indices,
+    load_arrays,
+    refuse_other_index,
+)
 from labelproof.data.columns import Columns
 from labelproof.data.dataset import Dataset, Split, are_text
 from labelproof.data.huggingface import load_huggingface
@@ -227,6 +233,7 @@ def _load_pair(
     table = inputs if isinstance(inputs, pd.DataFrame) else array_table(np.asarray(inputs), "X")
     if labels.ndim != 1 or len(labels) != len(table):
         raise ValueError(f"y: expected a label for each of {len(table):,} rows, got {labels.shape}")
+    refuse_other_index(inputs, source[1], "X", "y")
     column = "label"
     while column in table.columns:
         column = f"_{column}"
