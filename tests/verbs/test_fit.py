@@ -77,11 +77,14 @@ def test_classes_that_cannot_be_learned_are_refused() -> None:
                 verb((load_digits().train.array[:120], np.array(kinds)))
 
 
-def test_labels_beside_their_rows_are_no_file() -> None:
+def test_labels_beside_their_rows_and_mistyped_options_are_told() -> None:
     table, labels = pd.DataFrame({"x": [1.0, 2.0, 3.0]}), pd.Series(["a", "b", "a"])
     for verb in (labelproof.fit, labelproof.audit):
         with pytest.raises(TypeError, match=r"^labels: .*fit\(\(X, y\)\)$"):
             verb(table, labels=labels)
+        for wrong, meant in {"drops": "drop", "outputs": "output", "epoch": "epochs"}.items():
+            with pytest.raises(ValueError, match=f"^unknown setting .*; did you mean '{meant}'"):
+                verb(table, **{wrong: "x"})
 
 
 def test_a_configuration_is_trained_and_not_trained_again(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -169,11 +169,7 @@ class Configuration:
             ...
         ValueError: unknown setting 'epoch'; did you mean 'epochs'?
         """
-        known = [field.name for field in dataclasses.fields(cls)]
-        for name in values:
-            if name not in known:
-                hint = suggest(name, known) or f"; known: {', '.join(known)}"
-                raise ValueError(f"unknown setting {name!r}{hint}")
+        refuse_unknown(values)
         if "data" not in values:
             raise ValueError("data: expected a dataset's name or a path, got nothing")
         return cls(**values)
@@ -282,3 +278,12 @@ def _parse_schedule(text: str) -> tuple[str, float, int, float]:
         whole("schedule epochs", values.get("EPOCHS", 1), 1),
         within("schedule factor", values.get("FACTOR", 1.0), 0, open_low=True),
     )
+
+
+def refuse_unknown(names: Iterable[str], beside: Iterable[str] = ()) -> None:
+    """Refuse names of no setting; a hint may name one of those `beside` them, too."""
+    known = [field.name for field in dataclasses.fields(Configuration)]
+    for name in names:
+        if name not in known:
+            hint = suggest(name, [*known, *beside]) or f"; known: {', '.join(known)}"
+            raise ValueError(f"unknown setting {name!r}{hint}")

@@ -185,7 +185,7 @@ class AuditPlan:
         folds = options.pop("folds", None)
         file = labels if is_path(labels) or data is not None else None
         self.id = matching["id"] if probabilities is None else None
-        self.request = request = Request(data, labels=file, **options)
+        self.request = request = Request(data, labels=file, verb=audit, **options)
         self.reporter, self.kept, self.fresh = request.reporter, output is not None, fresh
         given = {**options, **matching, "folds": folds, "labels": file, "minutes": minutes}
         training = ["folds", "minutes", "loss", "drop", "group", *request.settings]

@@ -57,7 +57,7 @@ class FitPlan:
         **options: Any,
     ):
         options["class_weight"] = "balanced" if balanced else None
-        self.request = request = Request(data, **options)
+        self.request = request = Request(data, verb=fit, **options)
         self.folder, self.keeper = choose_folder(output, "run")
         self.trials, self.weights, self.audited, self.fresh = trials, weights, audit, fresh
         self.reporter, self.dataset = request.reporter, request.dataset

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from labelproof.fitting.recipe import choose_recipe
 from labelproof.losses import Loss, format_loss
 from labelproof.training import Configuration, Execution, choose_execution
 from labelproof.training.augmentation import parse_augmentation
+from labelproof.training.configuration import refuse_unknown
 from labelproof.training.files import is_litter
 from labelproof.training.geometry import short_side
 from labelproof.training.provenance import MODEL, fingerprint, note_places
@@ -50,7 +52,8 @@ def is_path(data: Any) -> bool:
 class Request:
     """The data of a verb, how to read them, and the device; the arguments are those of `fit`.
 
-    Any other argument is a setting of `Configuration`, which `None` leaves open.
+    Any other argument is a setting of `Configuration`, which `None` leaves open. A mistyped one may
+    be meant for another parameter of the `verb`.
 
     Attributes:
         named: Whether the data are a path or a dataset's name, so that they can be read again.
@@ -71,6 +74,7 @@ class Request:
         human_labels: str | os.PathLike[str] | None = None,
         on_error: OnError = "skip",
         progress: Reporter | Callback | bool | None = None,
+        verb: Callable[..., Any] | None = None,
         **more: Any,
     ):
         self.data, self.reporter = data, as_reporter(progress)
@@ -80,6 +84,7 @@ class Request:
         self.on_error: OnError = on_error
         self.reading, options = Reading.of(more), Reading.__dataclass_fields__
         self.settings = {name: value for name, value in more.items() if name not in options}
+        refuse_unknown(self.settings, signature(verb).parameters if verb else ())
         self.named = is_path(data)
         name = data.name if isinstance(data, Dataset) else "table"
         self.called = os.fspath(data) if isinstance(data, str | os.PathLike) else name

@@ -102,7 +102,7 @@ def tune(
     search_options = {name: given.pop(name) for name in names}
     for name in ("settings", "output", "fresh"):
         del given[name]
-    request = Request(**given, **settings)
+    request = Request(**given, verb=tune, **settings)
     reporter, settings = request.reporter, request.settings
     recipe = request.recipe(search=True, validation=0.0, **settings)
     dataset = request.decode(recipe)
