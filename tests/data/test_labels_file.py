@@ -193,7 +193,7 @@ def test_of_a_rare_class_rows_in_another_order_are_refused_and_a_few_edits_are_n
     edited[[0, 17, 34, 5, 6]] = ["fine"] * 3 + ["fraud"] * 2
     with pytest.warns(DataWarning, match="5 of 1,000 samples had another label"):
         found = read(edited)
-    assert [found.class_names[label] for label in found.train.labels] == labels.tolist()
+    assert [found.class_names[label] for label in found.train.labels] == edited.tolist()
 
 
 def test_published_labels_stay_the_truth_and_those_of_a_user_are_none(

@@ -140,7 +140,8 @@ class Audit:
         """The flagged labels, the most suspicious first.
 
         Their index is that of the DataFrame, or the Series of labels, that was audited; else the
-        position in the training split. Classes that are whole numbers, or true and false, are no text there.
+        position in the training split. Classes that are whole numbers, or true and false, are no
+        text there.
         """
         places, names = self.findings.suspects, np.array(self.class_names, dtype=object)
         samples = [self.samples[place] for place in places.tolist()]

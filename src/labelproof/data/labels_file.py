@@ -32,7 +32,8 @@ def relabel(
     label. Samples are named relative to `data`, the path the dataset was read from.
 
     Rows are named by line, so the file is refused if the labels in its column `given` differ from
-    those of the data in more than half as many samples as they would in random order.
+    those of the data in more than half as many samples as they would in random order. If fewer
+    differ, these keep their present label: they were edited since, or rows have moved.
 
     >>> from labelproof.data import load_digits
     >>> file = getfixture("tmp_path") / "reviewed.csv"
@@ -76,9 +77,9 @@ def relabel(
     before = dataset.train.labels
     if "given" in rows:
         now: Any = pd.Series(np.array(classes, dtype=object)[before])
-        recorded = rows[rows["given"] != ""]
-        given = recorded["given"]
-        changed = recorded["sample"][given != now[recorded["index"]].to_numpy()].tolist()
+        given = rows["given"][rows["given"] != ""]
+        differs = given[given != now[rows["index"][given.index]].to_numpy()].index
+        changed = rows["sample"][differs].tolist()
         problem = f"{place}: {len(changed):,} of {count(len(given), 'sample')} had another label "
         problem += f"when the file was made, such as {few(changed)}"
         # Where a class is rare, most labels agree in any order.
@@ -89,7 +90,8 @@ def relabel(
                 "they were audited, or remove the column 'given' if only labels were corrected"
             )
         if changed:
-            notice(problem)
+            notice(f"{problem}; these keep their present label")
+            rows = rows.drop(differs)
     labels = before.copy()
     labels[rows["index"]] = as_indices(rows["label"], classes)
     kept = labels >= 0  # -1 is an empty label
