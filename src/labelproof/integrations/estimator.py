@@ -42,6 +42,10 @@ from labelproof.training.batches import ResidentInputs
 from labelproof.tuning.collapse import Watch, back_off
 
 _NUMBERS = (np.float64, np.float32)
+_HINTS = {
+    "NaN|string": "Text and missing values are for a table: pass pandas.DataFrame(X)",
+    "Sparse": "For texts, pass a DataFrame with a column of text, instead of word counts",
+}
 # Their types are inferred from their defaults, which is wrong.
 _validate: Any = validate_data
 _check: Any = check_array
@@ -166,12 +170,11 @@ def _admit_features(
     if not _is_frame(features):
         try:
             return _validate(estimator, features, dtype=_NUMBERS), Form()
-        except ValueError as error:
-            if not re.search("NaN|string", str(error)):
-                raise
-            raise ValueError(
-                f"{error}\nText and missing values are for a table: pass pandas.DataFrame(X)"
-            ) from None
+        except (TypeError, ValueError) as error:
+            for sign, hint in _HINTS.items():
+                if re.search(sign, str(error)):
+                    raise type(error)(f"{error}\n{hint}") from None
+            raise
     frame = _as_frame(features)
     numeric = all(pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes)
     if numeric and not frame.isna().any(axis=None):
