@@ -23,7 +23,7 @@ from losses.catalogue import (
 from torch import Tensor
 from torch.testing import assert_close
 
-from labelproof import Loss, parse_loss
+from labelproof import Loss
 
 HALF_PRECISIONS = (torch.bfloat16, torch.float16)
 ONE_HOT = torch.eye(NUM_CLASSES, dtype=torch.float64)
@@ -188,12 +188,6 @@ def test_a_batch_without_examples_costs_nothing(case: Case):
             assert value.shape == shape
             assert not value.any()
             assert not gradient(loss, outputs, target).any()
-
-
-def test_the_parts_of_a_batch_without_examples_and_what_is_drawn_for_it_are_nothing():
-    loss = parse_loss("ce+sr", weight=class_weight, check=True)
-    assert [float(part) for part in loss.parts(EMPTY, EMPTY_TARGET)] == [0, 0, 0, 0]
-    assert parse_loss("nl(samples=2)")(EMPTY, EMPTY_TARGET) == 0
 
 
 @over(EVERY_KIND)

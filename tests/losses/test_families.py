@@ -71,6 +71,7 @@ def test_drawn_labels_are_uniform_over_the_others_and_the_loss_is_theirs():
     drawn = draw_complementary(label, 5, samples=3, generator=seeded())
     expected = -torch.log(1 - torch.softmax(logits, dim=1).gather(1, drawn)).mean(dim=1)
     assert_close(value, expected)
+    assert lp.NegativeLearning(samples=2)(logits[:0], label[:0]) == 0
     for loss in (lp.NegativeLearning(), lp.SparseRegularized(lp.NegativeLearning())):
         with pytest.raises(ValueError, match=r"target: .* expected=True"):
             loss(logits, torch.softmax(logits, dim=1))

@@ -12,42 +12,32 @@ from losses.catalogue import batch, value_and_gradient
 import labelproof as lp
 from labelproof.losses import LOSSES, EpsilonFocal, LogitClip, PointwiseLoss
 
+ce, mae, sr = lp.CrossEntropy, lp.MeanAbsoluteError, lp.SparseRegularized
 SPELLINGS: dict[str, Callable[[], lp.Loss]] = {
     "sce(alpha=6,beta=0.1,A=-4,clamp=1e-7)": lambda: lp.SymmetricCrossEntropy(
         6, 0.1, log_zero=-4, clamp=1e-7
     ),
     "epsfl(m=9,gamma=2,clamp=1e-8)": lambda: EpsilonFocal(9, 2, clamp=1e-8),
-    "nce+mae+clip(delta=0.5)+sr": lambda: lp.SparseRegularized(
-        LogitClip(lp.Normalized(lp.CrossEntropy()) + lp.MeanAbsoluteError(), 0.5)
+    "nce+mae+clip(delta=0.5)+sr": lambda: sr(LogitClip(lp.Normalized(ce()) + mae(), 0.5)),
+    "ce+sr+clip(delta=2)+mae": lambda: LogitClip(sr(ce()), 2) + mae(),
+    "gce+sr(tau=0.1,p=0.01,lambda0=4,rho=2,r=5,normalize=false,clamp=1e-7)": lambda: sr(
+        *(lp.GeneralizedCrossEntropy(0.7), 0.1, 0.01, lp.exponential(4, growth=2, every=5)),
+        normalize=False,
+        clamp=1e-7,
     ),
-    "ce+sr+clip(delta=2)+mae": lambda: (
-        LogitClip(lp.SparseRegularized(lp.CrossEntropy()), 2) + lp.MeanAbsoluteError()
-    ),
-    "gce+sr(tau=0.1,p=0.01,lambda0=4,rho=2,r=5,normalize=false,clamp=1e-7)": lambda: (
-        lp.SparseRegularized(
-            lp.GeneralizedCrossEntropy(0.7),
-            0.1,
-            0.01,
-            lp.exponential(4, growth=2, every=5),
-            normalize=False,
-            clamp=1e-7,
-        )
-    ),
-    "ce+sr(tau=1,tau_rho=0.9,tau_min=0.2,r=2)": lambda: lp.SparseRegularized(
-        lp.CrossEntropy(),
+    "ce+sr(tau=1,tau_rho=0.9,tau_min=0.2,r=2)": lambda: sr(
+        ce(),
         lp.exponential(1, growth=0.9, every=2, minimum=0.2),
         weight=lp.exponential(1.2, growth=1.03, every=2),
     ),
-    "ce+sr(lambda0=1,rho=2,lambda_max=3)": lambda: lp.SparseRegularized(
-        lp.CrossEntropy(), weight=lp.exponential(1, growth=2, maximum=3)
+    "ce+sr(lambda0=1,rho=2,lambda_max=3)": lambda: sr(
+        ce(), weight=lp.exponential(1, growth=2, maximum=3)
     ),
-    "ce+sr(smoothing=0.1)": lambda: lp.SparseRegularized(lp.CrossEntropy(), vector=0.1),
-    "mae+(ce+sr)": lambda: lp.MeanAbsoluteError() + lp.SparseRegularized(lp.CrossEntropy()),
-    "0.5*(ce+sr)": lambda: 0.5 * lp.SparseRegularized(lp.CrossEntropy()),
-    "(ce+sr)+sr(p=0.5)": lambda: lp.SparseRegularized(
-        lp.SparseRegularized(lp.CrossEntropy()), p=0.5
-    ),
-    "normalized(ce+sr)": lambda: lp.Normalized(lp.SparseRegularized(lp.CrossEntropy())),
+    "ce+sr(smoothing=0.1)": lambda: sr(ce(), vector=0.1),
+    "mae+(ce+sr)": lambda: mae() + sr(ce()),
+    "0.5*(ce+sr)": lambda: 0.5 * sr(ce()),
+    "(ce+sr)+sr(p=0.5)": lambda: sr(sr(ce()), p=0.5),
+    "normalized(ce+sr)": lambda: lp.Normalized(sr(ce())),
 }
 """What the catalogue's texts leave open: the names of arguments, and what binds to what."""
 

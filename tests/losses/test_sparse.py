@@ -18,11 +18,9 @@ from labelproof.losses import permutation_penalty, sparse_rate
 
 
 def scheduled() -> lp.SparseRegularized:
-    return lp.SparseRegularized(
-        lp.CrossEntropy(),
-        temperature=lp.exponential(0.9, growth=0.7, minimum=0.1),
-        weight=lp.exponential(1.2, growth=1.03),
-    )
+    """Its weight grows as the paper's, by default."""
+    lowered = lp.exponential(0.9, growth=0.7, minimum=0.1)
+    return lp.SparseRegularized(lp.CrossEntropy(), lowered)
 
 
 def test_parts_add_up_to_the_loss_without_what_is_ignored():
@@ -39,10 +37,12 @@ def test_parts_add_up_to_the_loss_without_what_is_ignored():
     logits[:3] = 100 * torch.eye(5, dtype=torch.float64)[:3]  # certain, and ignored
     some = label.clone()
     some[:3] = -100
-    loss = lp.SparseRegularized(lp.CrossEntropy(), normalize=False)
+    careful = lp.CrossEntropy(weight=settings["weight"], check=True)
+    loss = lp.SparseRegularized(careful, normalize=False)
     assert_close(loss.parts(logits, some), loss.parts(logits[3:], label[3:]))
-    nothing = loss.parts(logits, torch.full_like(label, -100))
-    assert [float(part) for part in nothing] == [0, 0, 0, 0]
+    for nothing in (torch.full_like(label, -100), label[:0]):
+        parts = loss.parts(logits[: len(nothing)], nothing)
+        assert [float(part) for part in parts] == [0, 0, 0, 0]
 
 
 def test_sparse_rate_is_the_share_of_certain_outputs():
@@ -63,9 +63,7 @@ def test_schedules_are_followed_by_epoch_and_the_papers_moves_with_every_step():
     loss.set_epoch(50)
     assert (loss.weight, loss.temperature) == (pytest.approx(1.2 * 1.03**50, rel=1e-14), 0.5)
     loss = lp.SparseRegularized(
-        lp.CrossEntropy(),
-        temperature=lp.cosine(1, 0.1, epochs=10),
-        weight=lp.linear(0, 5, epochs=10),
+        lp.CrossEntropy(), lp.cosine(1, 0.1, epochs=10), weight=lp.linear(0, 5, epochs=10)
     )
     assert (loss.weight, loss.temperature) == (0, 1)
     loss.set_epoch(5)
