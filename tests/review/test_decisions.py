@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 from audits import make_audit, make_findings
-from hypothesis import HealthCheck, settings
 from hypothesis import given as drawn
+from hypothesis import settings
 from hypothesis import strategies as st
 from review.served import history
 
@@ -56,9 +56,7 @@ def test_decisions_are_on_disk_and_stay_there_when_undone(path: Path, decisions:
 BATCHES = [*itertools.product(["a", "b", "c", "ab", "bc"], "123")]
 
 
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=15)
 @drawn(steps=st.lists(st.sampled_from(["undo", "undo", "reopen", *BATCHES]), max_size=25))
 def test_it_is_a_stack_of_decisions(tmp_path_factory: pytest.TempPathFactory, steps: list) -> None:
     path = tmp_path_factory.mktemp("decisions") / "review.sqlite"
