@@ -68,6 +68,7 @@ def measured(*arguments: str | Path) -> tuple[dict[str, Any], str]:
 def test_other_labels_are_another_run(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupt(monkeypatch)
     others = {("--label", "shape"): 120, ("--labels", "reviewed.csv"): 119}
+    split = ("run", "--split", "train")
     for goes_on in ("resumes after epoch 1", "holds this run, finished"):
         before = contents(desk / "run")
         for other in others:
@@ -78,23 +79,17 @@ def test_other_labels_are_another_run(desk: Path, monkeypatch: pytest.MonkeyPatc
     for other, samples in others.items():
         assert "% of held-out labels after the last epoch" in train(*other, "--fresh").stdout
         assert "holds this run, finished" in train(*other).stdout
-        assert measured("run", "--split", "train")[0]["n"] == samples
+        assert measured(*split)[0]["n"] == samples
         assert_refused(train())
-    # What is trained anew on the data's own labels is measured by those again.
-    assert train("--fresh").exit_code == 0
-    assert measured("run", "--split", "train")[0]["n"] == 120
-
-
-@pytest.mark.usefixtures("desk")
-def test_a_run_on_reviewed_labels_is_measured_by_them() -> None:
-    assert train("--labels", "reviewed.csv").exit_code == 0
-    split = ("run", "--split", "train")
+    # What is reviewed is measured by the reviewed labels, wherever they are by now.
     found, _ = measured(*split)
-    assert found["n"] == 119
     assert measured(*split, "--data", "table.csv")[0]["n"] == 120
     Path("reviewed.csv").rename("elsewhere.csv")
     assert "--labels" in refusal("evaluate", *split)
     assert measured(*split, "--labels", "elsewhere.csv")[0] == found
+    # What is trained anew on the data's own labels is measured by those again.
+    assert train("--fresh").exit_code == 0
+    assert measured(*split)[0]["n"] == 120
 
 
 def test_the_same_data_in_another_place_go_on(desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:

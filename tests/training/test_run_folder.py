@@ -214,17 +214,9 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
     assert names(tmp_path) == ["link", "pipe"]
 
 
-def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (file := tmp_path / "predictions.csv").write_text("old")
-    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    monkeypatch.setattr("labelproof.training.files.os.fsync", Mock(side_effect=full))
-    with pytest.raises(OSError, match="No space left"):
-        write_bytes(file, bytes(2000))
-    assert file.read_text() == "old"
-    assert names(tmp_path) == ["predictions.csv"]
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_file_is_written_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text, arrays = tmp_path / "deep" / "page.html", tmp_path / "predictions.npz"
     write_text(text, "old")
     write_arrays(arrays, {"labels": np.arange(3)})
@@ -232,6 +224,10 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
         write_text(text, "new \ud800")
     with pytest.raises(ValueError, match="Object arrays cannot be saved"):
         write_arrays(arrays, {"labels": np.array([object()], dtype=object)})
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr("labelproof.training.files.os.fsync", Mock(side_effect=full))
+    with pytest.raises(OSError, match="No space left"):
+        write_bytes(arrays, bytes(2000))
     assert text.read_text() == "old"
     assert read_npz(arrays)["labels"].tolist() == [0, 1, 2]
     assert names(tmp_path) == ["deep", "predictions.npz"]
