@@ -32,9 +32,6 @@ def test_values() -> None:
         assert exponential(1, growth=2)(epoch) == 1e30
         assert exponential(1, growth=2, maximum=7)(epoch) == 7
         assert exponential(1, growth=0.5)(epoch) == 0
-    for steps in (3, 7, 10, 49, 391, 1000):
-        schedule = exponential(1, growth=2, every=1 / steps)
-        assert [schedule(step / steps) for step in range(99)] == [2.0**step for step in range(99)]
 
 
 def test_ramps_stay_between_their_ends_and_arrive() -> None:
@@ -81,7 +78,3 @@ def test_a_number_is_a_constant_schedule():
     schedule = exponential(1, growth=2)
     assert as_schedule("weight", schedule) is schedule
     assert as_schedule("weight", math.sqrt)(16) == 4
-    with pytest.raises(TypeError, match="weight: expected a number"):
-        as_schedule("weight", None)
-    with pytest.raises(ValueError, match="weight: expected a finite number"):
-        as_schedule("weight", math.inf)

@@ -113,10 +113,7 @@ def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
 
 def test_the_page_shows_its_own_losss_version(tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "docs" / "guide" / "your-own-loss.md").read_text("utf-8")
-    (code,) = [
-        block.partition("```")[0]
-        for block in text.split("```python\n")[1:]
-        if "LOSSES = {" in block.partition("```")[0] and "LOSSES," not in block.partition("```")[0]
-    ]
+    blocks = [block.partition("```")[0] for block in text.split("```python\n")[1:]]
+    (code,) = [each for each in blocks if "LOSSES = {" in each and "LOSSES," not in each]
     (name,) = load_losses(write(tmp_path / "my_losses.py", code))
     assert f"`{name}(epsilon=2)`" in text

@@ -74,10 +74,10 @@ def test_schedules_are_followed_by_epoch_and_the_papers_moves_with_every_step():
     logits, label = batch()
     fixed = lp.SparseRegularized(lp.CrossEntropy(), loss.temperature, weight=loss.weight)
     assert_close(loss(logits, label), fixed(logits, label))
-    for steps in (3, 49, 391):
+    for steps in (3, 7, 10, 49, 391, 1000):
         growing = lp.exponential(1, growth=2, every=1 / steps)
         loss = lp.SparseRegularized(lp.CrossEntropy(), weight=growing)
-        for step in range(90):
+        for step in range(99):
             loss.set_step(step, steps_per_epoch=steps)
             assert loss.weight == 2.0**step, f"step {step} of {steps}"
 

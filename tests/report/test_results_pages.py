@@ -44,7 +44,7 @@ def test_the_hook_fills_these_pages_and_no_others() -> None:
         assert hooks.on_page_markdown(text, page=page) == expected
 
 
-def test_cells_in_a_sentence(tmp_path: Path) -> None:
+def test_cells_in_a_sentence_and_those_with_noise_that_no_table_has(tmp_path: Path) -> None:
     store = RecordStore(tmp_path)
     fill_table(store, "symmetric", "mnist", {("CE", "0.8"): [22.0], ("FL", "0.8"): [22.0, 24.0]})
     text = (
@@ -54,10 +54,6 @@ def test_cells_in_a_sentence(tmp_path: Path) -> None:
     assert results.fill(text, store, page="page.md") == (
         "22.00 (1 seed), -0.66, 23.00 ± 1.41 (2 seeds), 40.00%, 3"
     )
-
-
-def test_a_cell_with_noise_that_no_table_has(tmp_path: Path) -> None:
-    store = RecordStore(tmp_path)
     text = "{{ under asymmetric:0.4 cifar10 CE }}, {{ ours asymmetric cifar10 CE 0.4 }}"
     assert results.fill(text, store, page="page.md") == "(no records yet), (no records yet)"
     for seed, accuracy in ((1, 73.0), (2, 75.0)):

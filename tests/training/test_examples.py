@@ -146,12 +146,10 @@ def test_balanced_classes_count_the_same() -> None:
     labels = np.array([0] * 30 + [1] * 10 + [3] * 2)
     used = np.arange(len(labels))
     weight = choose_weights(small(class_weight="balanced"), labels, used)
-    assert weight is not None
     sums = [weight[labels == each].sum() for each in (0, 1, 3)]
     assert np.allclose(sums, sums[0])
     assert weight.mean() == pytest.approx(1)
-    configuration = small(class_weight="balanced")
-    examples = choose_examples(configuration, small_digits())
+    examples = choose_examples(small(class_weight="balanced"), small_digits())
     assert examples.weight is not None
     assert choose_examples(small(), small_digits()).weight is None
     configuration = small(algorithm="co-teaching(rate=0.2)", class_weight="balanced")

@@ -132,7 +132,6 @@ REFUSED: dict[str, list[tuple[str, dict[str, Any]]]] = {
         ("epochs", {"negative_epochs": 0.6, "epochs": 0}),
         ("epochs", {"negative_epochs": 0.6, "selective_epochs": 0.4, "epochs": 8}),
         ("epochs", {"negative_epochs": 9, "selective_epochs": 0, "epochs": 8}),
-        ("samples", {"negative_epochs": 1, "selective_epochs": 1, "samples": 0}),
         *(("loss", {"loss": loss}) for loss in (parse_loss("nl+ce"), WEIGHTED)),
     ],
     "elr": [("beta", {"beta": 1.5}), ("lambda", {"weight": -1})],
@@ -240,7 +239,6 @@ def test_mistakes_are_named():
             format_algorithm(text)
     for text, named in {
         "co-teaching(rate=1.5)": "rate",
-        "elr(lambda=-1)": "lambda",
         "nlnl(negative=7,selective=1)": "epochs",
         "nlnl(samples=0)": "samples",
     }.items():
