@@ -102,15 +102,12 @@ SHORTEST = {
 }
 
 
-def test_the_shortest_form_that_says_everything():
+def test_the_shortest_form_that_says_everything_begins_with_the_losss_own_name():
     for text in SAME.split():
         assert lp.format_loss(lp.parse_loss(text)) == text
     for text, written in SHORTEST.items():
         assert lp.format_loss(lp.parse_loss(text)) == written
         assert lp.format_loss(lp.parse_loss(written)) == written
-
-
-def test_every_name_is_written_with_its_own():
     for name, family in LOSSES.items():
         assert lp.format_loss(family()).split("(")[0] == name
         assert lp.format_loss(lp.Normalized(family())).split("(")[0] == f"n{name}"
