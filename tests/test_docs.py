@@ -31,15 +31,8 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
 ]
 CARDS = [page for page in sorted((DOCS / "methods").glob("*.md")) if page.name != "index.md"]
-CARD_HEADINGS = [
-    "What it does",
-    "Formula",
-    "Use it",
-    "When to use it",
-    "Hyperparameters and advice",
-    "Numerics",
-    "Reference",
-]
+CARD_HEADINGS = ["What it does", "Formula", "Use it", "When to use it"]
+CARD_HEADINGS += ["Hyperparameters and advice", "Numerics", "Reference"]
 NOT_RUN = re.compile(r"<!-- not run: \S.* -->")
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
 

@@ -25,15 +25,8 @@ from labelproof.training.augmentation import (
 )
 
 MEAN, STD = torch.tensor([0.49, 0.48, 0.45]), torch.tensor([0.25, 0.24, 0.26])
-TEXTS = [
-    "none",
-    "flip",
-    "crop:4,flip",
-    "crop:2,flip,rotation:20",
-    "jitter:0.4:0.4:0.4:0.2",
-    "resized-crop:7",
-    "resized-crop:12,flip,rotation:30,jitter:0.4:0.4:0.4:0.2",
-]
+TEXTS = ["none", "flip", "crop:4,flip", "crop:2,flip,rotation:20", "resized-crop:7"]
+TEXTS += ["jitter:0.4:0.4:0.4:0.2", "resized-crop:12,flip,rotation:30,jitter:0.4:0.4:0.4:0.2"]
 
 
 @pytest.fixture(scope="module")

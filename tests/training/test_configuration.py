@@ -147,7 +147,6 @@ def test_schedules_are_the_formulas_and_brought_to_one_form() -> None:
         " Cosine ": "cosine",
         "cosine:-0.0": "cosine",
         "Cosine:1e-3": "cosine:0.001",
-        "EXPONENTIAL:.97": "exponential:0.97",
         "step:30.0:1": "step:30:1",
         "exponential:0.97654321": "exponential:0.97654321",
     }.items():
