@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from threadpoolctl import threadpool_limits
 
 from labelproof.audit.anchors import (
     anchor_temperature,
@@ -230,6 +231,8 @@ def settle_copies(findings: Findings, copies: NDArray[np.int64]) -> Findings:
     return replace(findings, score=score, suggested=suggested)
 
 
+# On parts that fit into the cache, threads wait for each other longer than they compute.
+@threadpool_limits.wrap(limits=1)
 def audit_logits(
     logits: LogProbabilities | ArrayLike,
     given: ArrayLike,
