@@ -40,7 +40,7 @@ def chromium() -> Iterator[Browser]:
         pytest.skip("needs Chromium")
     with playwright.sync_playwright() as engine:
         plain = ["--no-sandbox", "--disable-gpu"]
-        running = engine.chromium.launch(executable_path=program, args=plain)
+        running = engine.chromium.launch(executable_path=program, args=plain, timeout=180_000)
         yield running
         running.close()
 
@@ -51,6 +51,7 @@ def open_page(
 ) -> Iterator[Page]:
     """A file, or an empty page, in a profile of its own; options are those of `new_context`."""
     context = browser.new_context(**options)
+    context.set_default_timeout(120_000)  # a busy machine takes its time
     try:
         page = context.new_page()
         met: list[str] = []

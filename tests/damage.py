@@ -60,7 +60,7 @@ SECONDS = 10.0
 """Of the processor, which a reading takes a hundredth of on a slow machine."""
 MEGABYTES = 1024
 OUTCOMES = ("read", "clean error", "traceback", "hang", "memory", "hang or crash")
-PATIENCE = 120
+PATIENCE = 300
 """Seconds of the clock after which a child that says nothing is ended."""
 HOME = str(Path(labelproof.__file__).parent)
 
@@ -146,6 +146,14 @@ def child() -> Any:
     pool = multiprocessing.get_context("spawn").Pool(1, limit_memory)
     atexit.register(pool.terminate)
     return pool
+
+
+def end_child() -> None:
+    """No other test has this process among its own."""
+    if child.cache_info().currsize:
+        child().terminate()
+        child().join()
+        child.cache_clear()
 
 
 def limit_memory() -> None:

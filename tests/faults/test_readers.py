@@ -3,14 +3,14 @@
 import io
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from damage import READERS, attack_all, ending, read_human, stored
+from damage import READERS, attack_all, end_child, ending, read_human, stored
 
 from labelproof.cli.options import split_names
 from labelproof.data import load_dataset, read_idx
@@ -19,6 +19,12 @@ from labelproof.npz import read_npz
 from labelproof.training.provenance import read_description
 
 pytestmark = pytest.mark.skipif(not hasattr(__import__("signal"), "SIGPROF"), reason="needs POSIX")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ended() -> Iterator[None]:
+    yield
+    end_child()
 
 
 @pytest.mark.parametrize("name", READERS)

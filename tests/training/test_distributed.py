@@ -53,16 +53,18 @@ def metrics(folder: str) -> list[dict[str, float]]:
 def test_two_match_one_and_resume_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     train_in([("one", 0)])
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
-    for name, value in {**place, "WORLD_SIZE": "2", "RANK": "0", "OMP_NUM_THREADS": "1"}.items():
-        monkeypatch.setenv(name, value)
-    environment = {**os.environ, "RANK": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, __file__]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout.readline() == "here\n", "no one would ever join this process"
-        said = train_in(RUNS)
+    with socket.socket() as port:  # kept, so that nobody else takes it; torch listens beside it
+        port.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        port.bind(("127.0.0.1", 0))
+        place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port.getsockname()[1])}
+        common = {**place, "WORLD_SIZE": "2", "RANK": "0", "OMP_NUM_THREADS": "1"}
+        for name, value in common.items():
+            monkeypatch.setenv(name, value)
+        environment = {**os.environ, "RANK": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+        command = [sys.executable, __file__]
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as other:
+            assert other.stdout.readline() == "here\n", "no one would ever join this process"
+            said = train_in(RUNS)
     assert other.returncode == 0
     whole = ["started", "epoch", "epoch", "finished"]
     assert said == [*whole, "started", "epoch", "stopped", "started", "epoch", "finished"]

@@ -128,7 +128,7 @@ def train_all(
         yield from map(train, jobs)
         return
     context = multiprocessing.get_context("spawn")
-    number = min(processes, len(jobs))
+    number, others = min(processes, len(jobs)), {*multiprocessing.active_children()}
     with ProcessPoolExecutor(number, context, torch.set_num_threads, (1,)) as pool:
         try:
             # Ctrl-C reaches every process of the terminal; only this one handles it.
@@ -136,7 +136,7 @@ def train_all(
                 futures = [pool.submit(train, job) for job in jobs]
             yield from (future.result() for future in as_completed(futures))
         except BaseException:
-            for process in multiprocessing.active_children():
+            for process in {*multiprocessing.active_children()} - others:
                 process.terminate()
             raise
 
