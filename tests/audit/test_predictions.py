@@ -65,6 +65,16 @@ def test_columns_are_matched_with_classes_by_position_or_by_name() -> None:
         assert found.class_names in (("ant", "bee", "cat"), ("0", "1", "2"))
 
 
+def test_columns_of_text_labels_are_in_the_order_of_scikit_learn_and_names_may_be_numbers() -> None:
+    numbers, table = np.arange(1, 13), 0.88 * np.eye(12) + 0.01
+    found = match_predictions(table, numbers.astype(str))
+    assert [*found.class_names] == sorted(map(str, range(1, 13)))
+    for names in ([*range(1, 13)], numbers):
+        found = match_predictions(table, numbers, class_names=names)
+        assert np.array_equal(found.labels, np.arange(12))
+        assert found.class_names == tuple(map(str, range(1, 13)))
+
+
 def test_class_names_say_which_column_is_which() -> None:
     wide = np.column_stack([np.full(300, 0.05), TABLE * 0.95])
     names = ["ape", *NAMES]

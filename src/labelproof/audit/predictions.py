@@ -16,7 +16,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from labelproof.data.arrays import admit_labels, as_words, read_arrays, refuse_other_index
-from labelproof.data.dataset import Dataset, order_classes, refuse_other_classes
+from labelproof.data.dataset import Dataset, refuse_other_classes
 from labelproof.data.image_table import image_paths
 from labelproof.data.images import file_names, sample_names
 from labelproof.data.notices import count, few, notice, readable
@@ -85,18 +85,19 @@ def _release(source: NDArray[np.floating]) -> None:
 
 
 def read_parts(
-    table: Table, numbers: int, *, copy: bool = True
+    table: Table, numbers: int, *, copy: bool = True, share: tuple[int, int] = (0, 1)
 ) -> Iterator[tuple[slice, NDArray[np.float32]]]:
     """All rows, in parts of about so many numbers; each may overwrite the one before.
 
-    Without `copy`, parts are not to be changed, and are copies only where they have to be.
+    Without `copy`, parts are not to be changed, and are copies only where they have to be. A
+    `share` of `(1, 3)` is the second of every three parts.
     """
     samples, classes = table.shape
-    step = max(numbers // classes, 1)
+    step, (first, every) = max(numbers // classes, 1), share
     # Fresh memory for each part would take as long as the copy itself.
     part = np.empty((min(step, samples), classes), np.float32)
     source = None if copy or isinstance(table, LogProbabilities) else table
-    for start in range(0, samples, step):
+    for start in range(first * step, samples, every * step):
         rows = slice(start, min(start + step, samples))
         if source is None or source.dtype != part.dtype:
             yield rows, read_part(table, rows, part[: rows.stop - start])
@@ -171,6 +172,7 @@ def match_predictions(
         class_names = named if class_names is None else class_names
     elif id is None:
         refuse_other_index(probabilities, labels, "probabilities")
+    class_names = None if class_names is None else [str(name) for name in class_names]
     source = _named_or_array(probabilities)
     table, given, names = _match_columns(source, labels, class_names, "probabilities")
     _check_probabilities(table)
@@ -348,7 +350,7 @@ def _match_columns(
         given = admit_labels(labels)
         if given.dtype.kind == "i" and array is not None and class_names is None:
             return array, given, tuple(map(str, range(array.shape[1])))
-        words = order_classes(map(str, np.unique(given).tolist()))
+        words = tuple(map(str, np.unique(given).tolist()))  # as in `model.classes_`
         codes = pd.Index(words, dtype=object).get_indexer(given.astype(str).astype(object))
     names = pd.Index(words if class_names is None else class_names, dtype=object)
     if not names.is_unique:
@@ -469,7 +471,8 @@ def _check_labels(given: NDArray[np.int64], table: Table, what: str) -> NDArray[
     if len(outside):
         raise ValueError(
             f"labels: expected 0 to {classes - 1}, one of the {classes} columns of the {what}, got "
-            f"{given[outside[0]]} for sample {outside[0]}"
+            f"{given[outside[0]]} for sample {outside[0]}; if these are names, name the class of "
+            "each column with class_names (--class-names)"
         )
     return given
 
