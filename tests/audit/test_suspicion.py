@@ -82,8 +82,9 @@ def test_where_a_part_ends_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> N
     made = make(1003, symmetric(5, 0.3))
     model = model_of(symmetric(5, 0.3), 0.4)
     whole = suspect(made.logits, made.given, model)
-    for size in (1, 85, 5010, 5015, 5020):
+    for size, cores in itertools.product((1, 85, 5010, 5015, 5020), (1, 3)):
         monkeypatch.setattr(findings, "CACHED", size)
+        monkeypatch.setattr("joblib.cpu_count", lambda cores=cores: cores)
         parts = suspect(made.logits, made.given, model)
         np.testing.assert_allclose(parts.score, whole.score, atol=1e-6)
         assert np.array_equal(parts.other, whole.other)

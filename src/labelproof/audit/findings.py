@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import joblib
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from labelproof.audit.anchors import correct
 from labelproof.audit.noise_model import (
@@ -148,6 +151,8 @@ class Estimate:
         return f"{self.value:.1%} ({self.low:.1%} to {self.high:.1%})"
 
 
+_EACH = 8
+"""Parts for which a further thread is worth its start."""
 _APART = 1e-4
 _WEIGHED = 0.1
 """The score from which on the most probable other class is looked for by Bayes' rule."""
@@ -197,37 +202,47 @@ def suspect(
     probability = np.empty(likeliest.shape, np.float32)
     columns = torch.from_numpy(np.ascontiguousarray(model.transition.T, np.float32))
     most = min(max(CACHED // classes, 1), size)
-    ones, weights, starts = torch.ones(classes), torch.empty(most, classes), np.arange(most)
-    for part, odds in read_parts(logits, CACHED):
-        # Torch works on whole rows, and NumPy on one number of each: either is slow at the other.
-        whole, single, labels = torch.from_numpy(odds), odds.reshape(-1), given[part]
-        start, first = starts[: len(labels)] * classes, odds.argmax(axis=1)
-        at_label, at_first = start + labels, start + first
-        # Shifted before the division, so that no logit overflows.
-        whole.sub_(torch.from_numpy(single[at_first])[:, None]).div_(model.temperature)
-        whole.clamp_(min=IMPOSSIBLE)
-        unlikely, best = -single[at_label], _likeliest(odds, start, first, likeliest.shape[1])
-        whole.clamp_(min=UNLIKELIEST).exp_()
-        top, own = single[start[:, None] + best], single[at_label]
-        single[at_label] = 0
-        rest = (whole @ ones).numpy()  # less exact as a difference
-        single[at_label] = own
-        highest = np.where(first == labels, top[:, 1], top[:, 0])
-        unlike[part] = unlikely + np.log(np.maximum(highest * rest, 1e-30)) / 2
-        likeliest[part], probability[part] = best, top / (rest + own)[:, None]
-        if model.correction is not None:
-            odds[:] = correct(odds / (rest + own)[:, None], model.correction)
-        whole.mul_(
-            torch.index_select(columns, 0, torch.from_numpy(labels), out=weights[: len(odds)])
-        )
-        # A label that no class can have by the matrix is wrong, whatever the true one is.
-        total = np.maximum((whole @ ones).numpy(), np.float32(1e-30)) / np.float32(1 - shared)
-        single[at_first] += np.float32(shared) * total
-        score[part] = np.clip(1 - single[at_label] / total, 0, 1)
-        other[part] = np.where(first == labels, best[:, 1], first)
-        doubted = np.flatnonzero(score[part] > _WEIGHED)
-        single[at_label] = -1
-        other[part][doubted] = odds[doubted].argmax(axis=1)
+    ones, starts = torch.ones(classes), np.arange(most)
+
+    def judge(share: tuple[int, int]) -> None:
+        weights = torch.empty(most, classes)
+        for part, odds in read_parts(logits, CACHED, share=share):
+            # Torch is fast at whole rows, and NumPy at one number of each.
+            whole, single, labels = torch.from_numpy(odds), odds.reshape(-1), given[part]
+            start, first = starts[: len(labels)] * classes, odds.argmax(axis=1)
+            at_label, at_first = start + labels, start + first
+            # Shifted before the division, so that no logit overflows.
+            whole.sub_(torch.from_numpy(single[at_first])[:, None]).div_(model.temperature)
+            whole.clamp_(min=IMPOSSIBLE)
+            unlikely, best = -single[at_label], _likeliest(odds, start, first, likeliest.shape[1])
+            whole.clamp_(min=UNLIKELIEST).exp_()
+            top, own = single[start[:, None] + best], single[at_label]
+            single[at_label] = 0
+            rest = (whole @ ones).numpy()  # less exact as a difference
+            single[at_label] = own
+            highest = np.where(first == labels, top[:, 1], top[:, 0])
+            unlike[part] = unlikely + np.log(np.maximum(highest * rest, 1e-30)) / 2
+            likeliest[part], probability[part] = best, top / (rest + own)[:, None]
+            if model.correction is not None:
+                odds[:] = correct(odds / (rest + own)[:, None], model.correction)
+            whole.mul_(
+                torch.index_select(columns, 0, torch.from_numpy(labels), out=weights[: len(odds)])
+            )
+            # A label that no class can have by the matrix is wrong, whatever the true one is.
+            total = np.maximum((whole @ ones).numpy(), np.float32(1e-30)) / np.float32(1 - shared)
+            single[at_first] += np.float32(shared) * total
+            score[part] = np.clip(1 - single[at_label] / total, 0, 1)
+            other[part] = np.where(first == labels, best[:, 1], first)
+            doubted = np.flatnonzero(score[part] > _WEIGHED)
+            single[at_label] = -1
+            other[part][doubted] = odds[doubted].argmax(axis=1)
+
+    threads = min(joblib.cpu_count(), size // (_EACH * most))
+    if threads < 2:
+        judge((0, 1))
+    else:
+        with ThreadPoolExecutor(threads, initializer=threadpool_limits, initargs=(1,)) as pool:
+            list(pool.map(judge, [(thread, threads) for thread in range(threads)]))
     counts = count_pairs(likeliest[:, 0].astype(np.int64), given, classes)
     return Suspicion(score, other, unlike, counts, likeliest, probability)
 
