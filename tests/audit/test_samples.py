@@ -3,6 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from audits import make_audit, make_findings, make_photos
 from made_images import make_image, pixels, write_images
@@ -10,6 +11,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from labelproof.audit.folder import Audit
+from labelproof.audit.labels import audit_given
 from labelproof.audit.samples import (
     Samples,
     features_of,
@@ -174,3 +176,14 @@ def test_garbage_of_a_kind_and_a_brighter_copy_are_found_among_images(tmp_path: 
         assert found.outlier[9:].mean() < 0.02
         assert (found.duplicate_of[20], found.duplicate_of[30]) == (30, 20)
         assert (found.duplicate_of[9:] >= 0).mean() < 0.05
+
+
+def test_texts_of_words_that_no_other_text_has_are_not_near_duplicates() -> None:
+    generator = np.random.default_rng(0)
+    words = ["good", "bad", "film", "plot", "actor", "scene", "music", "light", "sound", "story"]
+    texts = [" ".join(generator.choice(words, 6)) for _ in range(120)]
+    texts[5:8] = ["Zugspitze marmalade quasar", "xylophones frighten zebras", "Wien"]
+    texts[20] = f"{texts[30]} !"
+    table = pd.DataFrame({"text": texts, "label": generator.choice(["x", "y"], 120)})
+    audit = audit_given(np.full((120, 2), 0.5), load_dataset(table, label="label"))
+    assert np.flatnonzero(audit.duplicate_of >= 0).tolist() == [20, 30]

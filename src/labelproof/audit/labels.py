@@ -42,6 +42,7 @@ from labelproof.audit.predictions import (
     read_part,
 )
 from labelproof.audit.samples import (
+    confirm_texts,
     copies_of,
     features_of,
     find_neighbours,
@@ -168,7 +169,11 @@ def _describe(
         findings = settle_copies(findings, copies_of(dataset.train)[index])
         kind = "rows" if dataset.tabular else "images"
         if (features := features_of(dataset.train, index, dataset.columns)) is not None:
-            described |= find_neighbours(features)._asdict()
+            found = find_neighbours(features)
+            if not cells.empty and dataset.columns is not None and dataset.columns.texts:
+                texts = cells.loc[samples, [*dataset.columns.texts]].agg(" ".join, axis=1)
+                found = confirm_texts(found, texts.tolist())
+            described |= found._asdict()
     return Audit(
         name=Path(data).stem if dataset is None else dataset.name,
         data=str(data),

@@ -42,7 +42,7 @@ from labelproof.data.images import (
 from labelproof.data.load import Reading
 from labelproof.data.notices import DataWarning
 from labelproof.data.table import as_text, read_table, row_names
-from labelproof.data.texts import term_rarity, weigh_terms
+from labelproof.data.texts import term_rarity, weigh_terms, words_of
 
 _ROWS = 20_000
 """Most rows whose typical values are computed; more would hardly change a median."""
@@ -306,6 +306,24 @@ def find_neighbours(features: Features) -> Neighbours:
     return Neighbours(
         np.where(near, indices[:, 0], -1), above > max(_FAR * float(deviation), _LEAST)
     )
+
+
+def confirm_texts(found: Neighbours, texts: Sequence[str]) -> Neighbours:
+    """The near duplicates that share half of their words.
+
+    Words of a single text are no features, so texts of such words all look alike.
+
+    >>> found = Neighbours(np.array([1, 0, 3, 2]), np.zeros(4, np.bool_))
+    >>> confirm_texts(found, ["a big dog", "big dog!", "Wien", "Paris"]).duplicate_of
+    array([ 1,  0, -1, -1])
+    """
+    confirmed = found.duplicate_of.copy()
+    for place in np.flatnonzero(confirmed >= 0).tolist():
+        text, other = texts[place], texts[confirmed[place]]
+        words, others = {*words_of(text)}, {*words_of(other)}
+        if text != other and 2 * len(words & others) < max(len(words | others), 1):
+            confirmed[place] = -1
+    return found._replace(duplicate_of=confirmed)
 
 
 def copies_of(split: Split) -> NDArray[np.int64]:

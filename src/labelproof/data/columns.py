@@ -300,6 +300,11 @@ class Columns:
         return tuple(each.name for each in self.columns if each.kind in ("category", "text"))
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """The names of the columns of texts."""
+        return tuple(each.name for each in self.columns if each.kind == "text")
+
+    @property
     def ids(self) -> NDArray[np.int64]:
         """The places of the features that hold the ids of terms."""
         return self._places(lambda each: [len(each.values) + place for place in range(each.ids)])

@@ -26,13 +26,18 @@ _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]{{2,}}")
 
 
+def words_of(text: str) -> list[str]:
+    """The words of a text in their order, in lower case."""
+    return _WORD.findall(text[:_LONGEST].casefold())
+
+
 def terms_of(text: str) -> list[str]:
     """The different terms of a text.
 
     >>> terms_of("The blue sky")
     ['the', 'blue', 'sky', 'the blue', 'blue sky']
     """
-    words = _WORD.findall(text[:_LONGEST].casefold())
+    words = words_of(text)
     return [*dict.fromkeys([*words, *map(" ".join, pairwise(words))])]
 
 
