@@ -61,6 +61,8 @@ _STEPS_OF_SHARE = 40
 """Of expectation maximisation for the share of random labels."""
 _NEGLIGIBLE = 0.05
 """Weight below which a variant is left out of the blend: fitting it on all rows takes time."""
+_TINY = 2_000
+"""Number of rows up to which starting processes takes longer than they save."""
 _SMALL = 5_000
 """Number of rows up to which threads slow matrix products down."""
 _MOST_OF_ONE = 10_000
@@ -140,7 +142,8 @@ class Committee:
 
 def choose_candidates(examples: LabelledRows, *, seed: int, n_jobs: int | None) -> list[Candidate]:
     """The candidates, from rigid to flexible: the more noise, the more rigid the best one."""
-    common: dict[str, Any] = {"seed": seed, "n_jobs": n_jobs}
+    several = n_jobs if len(examples.rows) > _TINY else None
+    common: dict[str, Any] = {"seed": seed, "n_jobs": several}
     # Leaves of one row are best if most labels are right; with many rows, they make large files.
     leaves = (1, 5, 60) if len(examples.rows) <= _MOST_OF_ONE else (5, 20, 60)
     texts = examples.terms.size > 0
@@ -191,7 +194,7 @@ def fit_committee(
     jobs = effective_n_jobs(n_jobs or 1)
     # Threads of small matrix products wait for each other longer than they compute.
     small = len(examples.rows) <= _SMALL
-    with threadpool_limits({"openmp": jobs, "blas": jobs} if small else {"openmp": jobs}):
+    with threadpool_limits({"openmp": 1, "blas": 1} if small else {"openmp": jobs}):
         if examples.too_few:
             return _trust_labels(candidates, examples)
         if len(candidates) == 1:  # nothing is chosen, and the user's classifier may be slow
