@@ -146,7 +146,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Audited:
 
 def test_an_exported_table_names_its_features(audited: Audited, tmp_path: Path) -> None:
     path, run = tmp_path / "model.pt2", audited[0][-1]
-    result = succeed("export", run, "--format", "torch-export", "--output", path)
+    result = succeed("export", run, "--output", path)
     names = ["width", "height", "colour=blue", "colour=red"]
     assert f"Features of a row, in order: {', '.join(names)}\n" in result.stdout
     notes = {KEY: ""}

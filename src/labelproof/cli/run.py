@@ -159,7 +159,7 @@ def _write(stream: TextIO, tables: Iterable[pd.DataFrame], *, all_classes: bool)
 
 @takes()
 def export(
-    run: Path, *, format: str = "onnx", output: str | None = None, network: str | None = None
+    run: Path, *, format: str | None = None, output: str | None = None, network: str | None = None
 ) -> None:
     r"""Write a trained network as one file that runs without labelproof.
 
@@ -176,7 +176,8 @@ def export(
     ONNX needs two more packages: pip install 'labelproof\[onnx]'.
 
     Args:
-        format: onnx, for ONNX Runtime and others; torch-export, for torch.export.load.
+        format: onnx, for ONNX Runtime and others; torch-export, for torch.export.load; by default
+            the one whose ending, .onnx or .pt2, the output has, else onnx.
         output: The file; by default model.onnx or model.pt2 in the run's folder.
         network: Name the run's own network, PACKAGE.MODULE:FACTORY, to allow its code to run.
     """

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from labelproof.data.dataset import Dataset
 from labelproof.data.images import OnError
 from labelproof.data.load import LabelledData, Reading
@@ -151,7 +153,8 @@ def search(
             on_event=lambda event: _show(display, event),
             **options,
         )
-    reporter.say(describe(found, num_classes=dataset.num_classes))
+    largest = np.bincount(dataset.train.labels).max() / len(dataset.train)
+    reporter.say(describe(found, largest=float(largest)))
     if found.stopped:
         kept = "" if file is None else f"; the same command resumes from {file}"
         raise StoppedError(f"Stopped{kept}.", stop.exit_code)
@@ -168,8 +171,8 @@ def _show(display: RunDisplay, event: Event | Trial) -> None:
         display.skip(len(event.rows) - len(event.finished) - 1, event.epochs)
 
 
-def describe(found: Search, *, num_classes: int) -> str:
-    """All trials as a table, and the choice in words."""
+def describe(found: Search, *, largest: float) -> str:
+    """All trials as a table, and the choice in words; `largest` is the largest class's share."""
     lines = ["agreement with the labels held out", ""]
     for trial in found.tried:
         state = "not all folds" if trial.state == "waiting" else trial.state
@@ -180,7 +183,7 @@ def describe(found: Search, *, num_classes: int) -> str:
     if found.choice is not None:
         chosen = (
             f"{found.choice.text}, which agrees with {_measured(found.choice)} of the labels held "
-            f"out; guessing would agree with {100 / num_classes:.1f}%."
+            f"out; always predicting the most frequent class would agree with {largest:.1%}."
         )
     lines += ["", f"Chosen: {chosen}"]
     return "\n".join(lines)
