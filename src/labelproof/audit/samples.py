@@ -318,8 +318,10 @@ def confirm_texts(found: Neighbours, texts: Sequence[str]) -> Neighbours:
     array([ 1,  0, -1, -1])
     """
     confirmed = found.duplicate_of.copy()
-    for place in np.flatnonzero(confirmed >= 0).tolist():
-        text, other = texts[place], texts[confirmed[place]]
+    for place, near in enumerate(found.duplicate_of.tolist()):
+        if near < 0:
+            continue
+        text, other = texts[place], texts[near]
         words, others = {*words_of(text)}, {*words_of(other)}
         if text != other and 2 * len(words & others) < max(len(words | others), 1):
             confirmed[place] = -1
