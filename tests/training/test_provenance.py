@@ -10,6 +10,7 @@ from small_runs import StopAfter, small, small_digits, train
 
 from labelproof.data import Dataset, Split, load_digits
 from labelproof.data.images import ImageFiles
+from labelproof.fitting.recipe import check_network
 from labelproof.training import Configuration, Examples, Job, choose_examples, provenance
 
 
@@ -118,3 +119,39 @@ def test_a_missing_or_damaged_description_is_one_sentence_that_names_it(tmp_path
         with pytest.raises(ValueError, match=r"model\.json: not a description") as refusal:
             provenance.read_description(tmp_path)
         assert len(str(refusal.value)) < 300 + len(str(path)), content
+
+
+MISFITS = """
+from torch import nn
+
+def more(num_classes):
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, num_classes + 1))
+
+class Pair(nn.Sequential):
+    def __init__(self, num_classes):
+        super().__init__(nn.Flatten(), nn.Linear(64, num_classes))
+
+    def forward(self, images):
+        return super().forward(images), images
+
+def colour(num_classes):
+    return nn.Conv2d(3, num_classes, 8)
+
+def fits(num_classes):
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, num_classes))
+"""
+
+
+def test_a_network_of_ones_own_that_does_not_fit_is_refused_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "misfits.py").write_text(MISFITS)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, got in {
+        "more": r"got \(N, 11\)",
+        "Pair": "got tuple",
+        "colour": "3 channels",
+    }.items():
+        with pytest.raises(ValueError, match=rf"^network: .*misfits:{name} .*\(N, 10\).*{got}"):
+            check_network(load_digits(), Configuration("digits", network=f"misfits:{name}"))
+    check_network(load_digits(), Configuration("digits", network="misfits:fits"))

@@ -24,7 +24,7 @@ from labelproof.data.dataset import Dataset
 from labelproof.data.images import ImageFiles, StoredImage
 from labelproof.data.notices import readable
 from labelproof.data.published import is_known
-from labelproof.models.text import make_network
+from labelproof.models.text import is_factory, make_network
 from labelproof.noise import parse_noise
 from labelproof.training.augmentation import parse_augmentation
 from labelproof.training.configuration import Configuration
@@ -68,13 +68,37 @@ class Description:
         self, generator: torch.Generator | None = None, *, pretrained: bool = True
     ) -> nn.Module:
         """The network, with initial weights; see `make_network` of `labelproof.models`."""
-        return make_network(
+        network = make_network(
             self.network,
             num_classes=len(self.class_names),
             input_shape=self.input_shape,
             generator=generator,
             pretrained=pretrained,
         )
+        if is_factory(self.network):
+            self._try(network)
+        return network
+
+    def _try(self, network: nn.Module) -> None:
+        """Refuse a network of the user's own that does not give logits of the classes."""
+        expected = (
+            f"network: expected {self.network} to take inputs of shape (N, "
+            f"{', '.join(map(str, self.input_shape))}) and to give logits of shape (N, "
+            f"{len(self.class_names)})"
+        )
+        training = network.training
+        try:
+            with torch.no_grad():
+                found: Any = network.eval()(torch.zeros(2, *self.input_shape))
+        except Exception as error:
+            raise ValueError(f"{expected}; {type(error).__name__}: {error}") from error
+        network.train(training)
+        shape = getattr(found, "shape", None)
+        if not isinstance(found, torch.Tensor) or shape != (2, len(self.class_names)):
+            got = (
+                type(found).__name__ if shape is None else f"(N, {', '.join(map(str, shape[1:]))})"
+            )
+            raise ValueError(f"{expected}, got {got}")
 
 
 def describe(configuration: Configuration, dataset: Dataset) -> Description:

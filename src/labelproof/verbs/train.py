@@ -147,8 +147,8 @@ class TrainPlan:
             reporter.say(f"{self.folder} holds this run, finished{result}; --fresh trains it again")
             return
         examples, reading = self.examples, self.request.reading  # examples first: they fill it in
-        if self.fresh:  # a mistake in the network must not cost the earlier run
-            check_network(examples.dataset, configuration)
+        # A mistake in the network must leave no folder, nor cost an earlier run its own.
+        check_network(examples.dataset, configuration)
         places = self.request.places(self.folder)
         # How the data were read, for evaluations and audits, as `fit` notes it.
         notes = Attempts(reading.as_values(), configuration.loss, places=places)
