@@ -82,7 +82,16 @@ UNUSABLE: list[tuple[tuple[str, ...], str]] = [
         for name in ("gce", "apl", "nce")
     ),
     ((TAYLOR, 'LOSSES = {"a": Taylor, "na": Taylor}'), "not taken.*na"),
-    (('LOSSES = {"mine": torch.nn.MSELoss}',), "a class derived from"),
+    (('LOSSES = {"mine": torch.nn.MSELoss}',), "a class derived from.*MSELoss; a module works"),
+    (
+        (
+            TAYLOR.replace(
+                "self.terms =", "self.a = torch.nn.Parameter(torch.ones(1)); self.terms ="
+            ),
+            TABLE,
+        ),
+        "without parameters of its own",
+    ),
     ((TAYLOR, 'LOSSES = {"mine": Taylor()}'), "a class derived from"),
     *(
         ((TAYLOR.replace(before, after).replace("(**settings)", unnamed), TABLE), problem)

@@ -35,7 +35,7 @@ SPELLINGS: dict[str, Callable[[], lp.Loss]] = {
     ),
     "ce+sr(smoothing=0.1)": lambda: sr(ce(), vector=0.1),
     "mae+(ce+sr)": lambda: mae() + sr(ce()),
-    "0.5*(ce+sr)": lambda: 0.5 * sr(ce()),
+    "0.5*(ce+sr)": lambda: sr(ce()) / 2,
     "(ce+sr)+sr(p=0.5)": lambda: sr(sr(ce()), p=0.5),
     "normalized(ce+sr)": lambda: lp.Normalized(sr(ce())),
 }

@@ -12,7 +12,7 @@ from losses.catalogue import batch
 from torch import Tensor
 
 from labelproof import CrossEntropy, Loss, MeanAbsoluteError, Normalized, SparseRegularized
-from labelproof.losses import LOSSES, LogitClip, PointwiseLoss
+from labelproof.losses import LOSSES, LogitClip, Outputs, PointwiseLoss
 
 nan = math.nan
 MAKERS: dict[str, Callable[..., Loss]] = {
@@ -135,6 +135,14 @@ def test_a_base_of_log_probabilities_is_refused_and_one_of_ones_own_told_what_is
             wrap(Empty())(logits, label)
         with pytest.raises(ValueError, match=r"pointwise: .* Mean .* shape \(2.*got shape \(\)"):
             wrap(Mean())(logits, label)
+
+    class Each(Loss):
+        def label_values(self, outputs: Outputs) -> Tensor:
+            return -outputs.log_probabilities.mean()
+
+    for target in (label, logits.softmax(dim=1)):
+        with pytest.raises(ValueError, match=r"label_values: .* Each .* got shape \(\)"):
+            Each()(logits, target)
 
 
 def test_settings_and_classes_that_do_not_fit_the_batch():

@@ -89,7 +89,17 @@ class Loss(nn.Module):
 
     def index_values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value of the loss for the given integer labels, `(N, ...)`."""
-        return of_label(self.label_values(outputs), target)
+        return of_label(self.each_label(outputs), target)
+
+    def each_label(self, outputs: Outputs) -> Tensor:
+        """`label_values`, checked to return a value for every class."""
+        values = self.label_values(outputs)
+        if values.shape != outputs.logits.shape:
+            raise ValueError(
+                f"label_values: expected {type(self).__name__} to give a value for each class, "
+                f"shape {tuple(outputs.logits.shape)}, got shape {tuple(values.shape)}"
+            )
+        return values
 
     def values(self, outputs: Outputs, target: Tensor) -> Tensor:
         """Value of the loss for the given labels, unweighted and unreduced, `(N, ...)`.
@@ -97,7 +107,7 @@ class Loss(nn.Module):
         For class probabilities it is the expected value of a label drawn from them.
         """
         if is_probabilities(target):
-            return (target * self.label_values(outputs)).sum(dim=1)
+            return (target * self.each_label(outputs)).sum(dim=1)
         if not outputs.counted:
             target = replace_ignored(target, self.ignore_index)
         return self.index_values(outputs, target)
@@ -274,6 +284,9 @@ class Loss(nn.Module):
         return WeightedSum([(coefficient, self)])
 
     __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> WeightedSum:
+        return self * (1 / divisor)
 
     def __add__(self, other: Loss) -> WeightedSum:
         from labelproof.losses.algebra import WeightedSum

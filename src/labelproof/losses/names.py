@@ -25,6 +25,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from torch import nn
+
 from labelproof.losses import asymmetric, cross_entropy, divergence, negative, normalized
 from labelproof.losses.base import Loss, hyperparameters
 
@@ -157,9 +159,11 @@ def _problem(name: Any, family: Any, table: Mapping[Any, Any]) -> str:
     if not isinstance(name, str) or not re.fullmatch(r"[a-z_][a-z0-9_]*", name) or name in taken:
         return f"expected a name of small letters, digits and _ that is not taken, got {name!r}"
     if not (isinstance(family, type) and issubclass(family, Loss)):
+        module = isinstance(family, type) and issubclass(family, nn.Module)
+        hint = "; a module works in a training loop of your own, by labelproof.losses.as_loss"
         return (
             f"{name}: expected a class derived from labelproof.losses.Loss or PointwiseLoss, "
-            f"got {family!r}"
+            f"got {getattr(family, '__qualname__', repr(family))}{hint if module else ''}"
         )
     arguments = loss_arguments(family)
     try:
@@ -172,6 +176,12 @@ def _problem(name: Any, family: Any, table: Mapping[Any, Any]) -> str:
         ]
     except Exception as error:
         wrong = [f"{type(error).__name__}: {error}"]
+    else:
+        if any(weight.requires_grad for weight in instance.parameters()):
+            return (
+                f"{name}: expected a loss without parameters of its own, which no command trains; "
+                "train it in a loop of your own"
+            )
     if not wrong:
         return ""
     return (
