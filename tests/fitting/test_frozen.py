@@ -85,15 +85,20 @@ def test_weights_that_do_not_fit_are_refused(checkpoint: Path, tmp_path: Path) -
     (tmp_path / "damaged.safetensors").write_bytes(checkpoint.read_bytes()[:-100])
     save_file({"other": torch.ones(2)}, tmp_path / "other.safetensors")
     data, table = digits(slice(100)), (np.arange(80.0).reshape(40, 2), ["a", "b"] * 20)
-    for given, network, weights in (
-        (data, NETWORK, tmp_path / "damaged.safetensors"),
-        (data, NETWORK, tmp_path / "other.safetensors"),
-        (data, NETWORK, tmp_path / "gone.safetensors"),
-        (data, "mlp(depth=1,hidden=32)", checkpoint),
-        (data, None, checkpoint),
-        (table, "mlp", checkpoint),
+    for given, network, weights, said in (
+        (data, NETWORK, tmp_path / "damaged.safetensors", "safetensors"),
+        (data, NETWORK, tmp_path / "other.safetensors", "lacks"),
+        (data, NETWORK, tmp_path / "gone.safetensors", "gone"),
+        (
+            data,
+            "mlp(depth=1,hidden=32)",
+            checkpoint,
+            r"of shape \(32, 64\), .* of shape \(64, 64\)",
+        ),
+        (data, None, checkpoint, "with --network"),
+        (table, "mlp", checkpoint, "on images"),
     ):
-        with pytest.raises(ValueError, match="weights: "):
+        with pytest.raises(ValueError, match=f"weights: .*{said}"):
             labelproof.fit(given, network=network, weights=weights, device="cpu", audit=False)
 
 

@@ -172,10 +172,17 @@ def load_body_weights(network: nn.Module, path: Path, head: str) -> None:
         if not name.startswith(f"{head}.") and not name.endswith("num_batches_tracked")
     }
     shapes = {name: value.shape for name, value in loaded.items()}
-    if misfit := [name for name, value in expected.items() if shapes.get(name) != value.shape]:
+    if lacks := [name for name in expected if name not in shapes]:
         raise ValueError(
-            f"--weights: expected weights of the network in {path}, it lacks {few(misfit)}"
+            f"--weights: expected weights of the network in {path}, it lacks {few(lacks)}"
         )
+    for name, value in expected.items():
+        if shapes[name] != value.shape:
+            raise ValueError(
+                f"--weights: expected {name} of shape {tuple(value.shape)}, {path} has it of shape "
+                f"{tuple(shapes[name])}; was its network trained on images of another size "
+                "(--augmentation resized-crop:SIDE) or of another width?"
+            )
     network.load_state_dict({name: loaded[name] for name in expected}, strict=False)
 
 
