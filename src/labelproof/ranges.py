@@ -104,6 +104,19 @@ def choose(name: str, value: str, known: Collection[str]) -> str:
     return value
 
 
+ELSEWHERE = {
+    "bs": "batch_size",
+    "dataset": "data",
+    "growth": "rho",
+    "lr": "learning_rate",
+    "model": "network",
+    "temperature": "tau",
+    "wd": "weight_decay",
+    "weight": "lambda0",
+}
+"""What other programs, or the Python functions, call a setting."""
+
+
 def suggest(value: str, known: Collection[str], *, cutoff: float = 0.65) -> str:
     """The end of a message about an unknown name: the nearest known one, or `""`.
 
@@ -118,9 +131,12 @@ def suggest(value: str, known: Collection[str], *, cutoff: float = 0.65) -> str:
     ''
     >>> suggest("0.3", ["0.4", "0.8"])
     ''
+    >>> suggest("lr", ["learning_rate", "l1"])
+    "; did you mean 'learning_rate'?"
     """
     # Numbers with similar digits need not be close.
     number = value.strip().replace(".", "", 1).isdecimal()
     names = [] if number else list(known)
-    close = difflib.get_close_matches(value, names, n=1, cutoff=cutoff)
+    close = [ELSEWHERE[value]] if ELSEWHERE.get(value) in names else []
+    close = close or difflib.get_close_matches(value, names, n=1, cutoff=cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""

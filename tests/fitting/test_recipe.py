@@ -110,7 +110,7 @@ def test_what_a_training_refuses_is_refused_before(tmp_path: Path) -> None:
         (table, "network", "cnn8", "network: cnn8 is for images"),
         (table, "network", "os:path", "network: 'os:path' cannot be called"),
         (table, "noise", "human:worse", "human: expected the file of human:worse"),
-        (table, "noise", "asymmetric:0.4", "no classes of 'table' are known to be confused"),
+        (table, "noise", "asymmetric:0.4", "confused classes are known, got 'table'"),
         (photos, "augmentation", "flip", "augmentation: expected resized-crop:SIDE for images of"),
         (photos, "augmentation", "resized-crop:2", "of at least 8 pixels a side"),
     ):

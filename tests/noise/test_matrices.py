@@ -63,6 +63,7 @@ def test_bad_arguments_are_named() -> None:
 
 def test_only_confused_classes_flip_and_the_named_ones_are_the_papers() -> None:
     matrix = asymmetric_matrix(4, 0.3, confusions={1: 2, 2: 1})
+    assert np.array_equal(matrix, asymmetric_matrix(4, 0.3, confusions=[(1, 2), (2, 1)]))
     expected = [[1, 0, 0, 0], [0, 0.7, 0.3, 0], [0, 0.3, 0.7, 0], [0, 0, 0, 1]]
     np.testing.assert_allclose(matrix, expected)
     assert CONFUSIONS["mnist"] == {2: 7, 3: 8, 5: 6, 6: 5, 7: 1}

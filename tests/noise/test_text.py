@@ -37,7 +37,7 @@ def test_the_matrix_is_the_kinds_own_and_one_without_says_so() -> None:
         *(("asymmetric:0.3", "iris"), ("asymmetric-reference:0.3", "mnist")),
         *(("instance:0.3", "cifar10"), ("human:worse", "cifar10")),
     ):
-        with pytest.raises(ValueError, match=f"noise: .*{text.partition(':')[0]}"):
+        with pytest.raises(ValueError, match=f"(noise|dataset): .*{text.partition(':')[0]}"):
             noise.parse_noise(text).matrix(10, dataset=dataset)
 
 

@@ -50,14 +50,18 @@ def pair_matrix(num_classes: int, rate: float) -> Matrix:
 
 
 def asymmetric_matrix(
-    num_classes: int, rate: float, *, confusions: Mapping[int, int], in_turn: bool = False
+    num_classes: int,
+    rate: float,
+    *,
+    confusions: Mapping[int, int] | Iterable[tuple[int, int]],
+    in_turn: bool = False,
 ) -> Matrix:
     """Each class in `confusions` flips to the class it is confused with, at the rate.
 
     Args:
         num_classes: Number of classes.
         rate: The share of each such class that flips.
-        confusions: From a class to the one it is confused with.
+        confusions: From a class to the one it is confused with, as a dictionary or as pairs.
         in_turn: Whether classes flip one after the other, in the order of `confusions`: labels that
             have flipped to a class before then flip with it.
 
@@ -72,7 +76,7 @@ def asymmetric_matrix(
     """
     rate = _check(num_classes, rate)
     matrix = np.eye(num_classes)
-    for true, written in confusions.items():
+    for true, written in dict(confusions).items():
         classes = {whole("confusions", label, 0) for label in (true, written)}
         if len(classes) < 2 or max(classes) >= num_classes:
             raise ValueError(

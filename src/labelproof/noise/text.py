@@ -66,8 +66,9 @@ class NoiseSpec:
             known = matrices.REFERENCE_CONFUSIONS if reference else matrices.CONFUSIONS
             if dataset not in known:
                 raise ValueError(
-                    f"noise: no classes of {dataset!r} are known to be confused; {self.kind} noise "
-                    f"is there for {', '.join(known)}; write others with asymmetric_matrix"
+                    f"dataset: expected one of {', '.join(known)} for {self.kind} noise, whose "
+                    f"confused classes are known, got {dataset!r}; for other classes use "
+                    "asymmetric_matrix"
                 )
             return matrices.asymmetric_matrix(
                 num_classes,
