@@ -174,6 +174,11 @@ def explain_divergence(
     step: int, steps_per_epoch: int, configuration: Configuration, loss: Loss
 ) -> str:
     """The message of a `DivergedError`: the step, and the schedules at it."""
+    if step == 0:
+        return (
+            "training diverged: the loss is NaN at the first step, before any update of the "
+            "weights; look at the loss, at the network's outputs and at the inputs"
+        )
     epoch, place = divmod(step, max(steps_per_epoch, 1))
     names = {"learning_rate": "learning rate", "weight": "lambda", "temperature": "tau"}
     values = schedules_at(epoch, configuration, loss)
