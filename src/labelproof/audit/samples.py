@@ -318,13 +318,12 @@ def confirm_texts(found: Neighbours, texts: Sequence[str]) -> Neighbours:
     array([ 1,  0, -1, -1])
     """
     confirmed = found.duplicate_of.copy()
-    for place, near in enumerate(found.duplicate_of.tolist()):
-        if near < 0:
-            continue
-        text, other = texts[place], texts[near]
-        words, others = {*words_of(text)}, {*words_of(other)}
-        if text != other and 2 * len(words & others) < max(len(words | others), 1):
-            confirmed[place] = -1
+    for place, text in enumerate(texts):
+        other = texts[int(confirmed[place])] if confirmed[place] >= 0 else text
+        if other != text:
+            words, others = {*words_of(text)}, {*words_of(other)}
+            if 2 * len(words & others) < max(len(words | others), 1):
+                confirmed[place] = -1
     return found._replace(duplicate_of=confirmed)
 
 
