@@ -153,14 +153,23 @@ def test_noisy_labels_decide_alone(noisy_blobs: Arrays, capsys: pytest.CaptureFi
     assert len(pickle.dumps(classifier)) < 1_000_000
 
 
-def test_several_jobs_come_to_the_same(noisy_blobs: Arrays) -> None:
+def test_several_jobs_come_to_the_same_and_are_for_larger_tables(
+    noisy_blobs: Arrays, monkeypatch: pytest.MonkeyPatch
+) -> None:
     features, noisy, _ = noisy_blobs
+    asked, parallel = set[int | None](), candidates.Parallel
+    monkeypatch.setattr(candidates, "Parallel", lambda jobs: asked.add(jobs) or parallel(jobs))
+
+    def predict(jobs: int) -> NDArray[np.float64]:
+        classifier = RobustClassifier(random_state=0, n_jobs=jobs).fit(features[:120], noisy[:120])
+        return classifier.predict_proba(features)
+
     with parallel_config("threading"):  # which import nothing again
-        one, two = (
-            RobustClassifier(random_state=0, n_jobs=jobs).fit(features[:120], noisy[:120])
-            for jobs in (1, 2)
-        )
-    np.testing.assert_allclose(two.predict_proba(features), one.predict_proba(features))
+        alone = predict(2)
+        assert asked == {None}
+        monkeypatch.setattr(committee, "_TINY", 0)
+        np.testing.assert_allclose(predict(2), alone)
+        assert asked == {None, 2}
 
 
 def test_mistakes_that_go_one_way_are_taken_back_and_no_others(noisy_blobs: Arrays) -> None:
