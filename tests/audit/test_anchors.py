@@ -87,9 +87,6 @@ def test_a_class_that_was_hardly_learned_or_anchors_that_say_too_much_say_nothin
     assert correct_by_anchors(Groups(logits, given), model) is model
 
 
-# The share of doubts that the network has in common with whoever wrote the labels.
-
-
 def choices(logits: np.ndarray) -> np.ndarray:
     """The classes of each sample, the most probable first."""
     return np.argsort(-logits, axis=1)

@@ -191,9 +191,6 @@ def test_a_network_that_has_seen_the_labels_is_taken_to_be_sure() -> None:
         assert found == pytest.approx(factor * warmest(shift(plain), 0.999), rel=1e-3)
 
 
-# Few samples draw the temperature towards 1.
-
-
 def prior(temperature: float, samples: int) -> float:
     return log_posterior(NoiseModel(np.eye(2), temperature, 0.0, np.eye(2) / 2), samples)
 

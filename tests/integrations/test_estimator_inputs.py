@@ -24,9 +24,6 @@ def table() -> pd.DataFrame:
     return pd.DataFrame({"plan": ["pro", "basic"] * 30, "age": np.arange(60.0) % 7 + 20})
 
 
-# Missing values of a table that lacked none when it was learned from.
-
-
 def numbers() -> tuple[Any, Any]:
     generator = np.random.default_rng(0)
     table = pd.DataFrame({"width": generator.normal(3, 1, 41), "flag": np.arange(41) % 3 == 0})
@@ -69,9 +66,6 @@ def test_only_tables_have_missing_values() -> None:
         classifier.predict(table.assign(width=np.inf))
     expected = classifier.predict_proba(table)
     np.testing.assert_array_equal(classifier.fit(array, labels).predict_proba(array), expected)
-
-
-# Labels.
 
 
 def test_missing_labels_are_refused_with_their_rows() -> None:
@@ -168,9 +162,6 @@ def test_the_loss_is_chosen_between_groups(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(np.unique(np.column_stack([given[1], CUSTOMERS]), axis=0)) == 60
 
 
-# Copies, which nobody has to name.
-
-
 def test_copies_stay_together_whatever_their_labels() -> None:
     for rows in (60, 400):
         once = np.random.default_rng(0).normal(size=(rows, 3))
@@ -184,9 +175,6 @@ def test_copies_stay_together_whatever_their_labels() -> None:
     images = np.random.default_rng(0).integers(0, 256, (30, 4, 4), dtype=np.uint8)
     examples = cut(np.concatenate([images, images]), np.arange(60) % 2)
     assert not set(examples.used % 30) & set(examples.held % 30)
-
-
-# Asked of scikit-learn.
 
 
 def test_groups_that_cannot_be_used_are_refused() -> None:

@@ -41,18 +41,12 @@ def bytes_of(classifier: Any) -> list[bytes]:
     return [array.tobytes() for array in classifier.weights_.values()]
 
 
-# scikit-learn's own checks, all of them: none is expected to fail.
-
-
 @parametrize_with_checks([small()])
 def test_the_contract_of_scikit_learn_is_kept(estimator: Any, check: Any) -> None:
     with warnings.catch_warnings():
         # Some checks give labels that nothing predicts, and scikit-learn warns of its own data.
         warnings.simplefilter("ignore")
         check(estimator)
-
-
-# What is learned.
 
 
 def test_wrong_labels_do_not_hurt_what_is_plain() -> None:
@@ -109,9 +103,6 @@ def test_weights_of_classes_move_the_border() -> None:
     assert balanced.predict(features).mean() > uneven.mean()
 
 
-# Stopping, going on, keeping.
-
-
 def test_early_stopping_keeps_the_best_epoch() -> None:
     features, labels = blobs(300, cluster_std=3.0)
     classifier = small(early_stopping=True, n_iter_no_change=3, epochs=40).fit(features, labels)
@@ -150,9 +141,6 @@ def test_it_is_pickled_small_and_predicts_the_same_elsewhere() -> None:
     again = pickle.loads(kept)  # noqa: S301
     np.testing.assert_array_equal(again.predict_proba(features), classifier.predict_proba(features))
     assert bytes_of(again) == bytes_of(classifier)
-
-
-# Losses.
 
 
 def test_a_loss_without_a_text_is_minimised_as_it_is() -> None:
@@ -199,9 +187,6 @@ def test_the_loss_is_chosen_on_noisy_labels_where_wanted(monkeypatch: pytest.Mon
     classifier, again = (small(loss="auto", epochs=4).fit(features, labels) for _ in range(2))
     assert classifier.loss_ in ("ce", "gce(q=0.7)")
     assert bytes_of(again) == bytes_of(classifier)
-
-
-# Tables and images.
 
 
 def test_a_table_may_have_categories_and_gaps_and_is_as_the_array_of_its_numbers() -> None:

@@ -43,9 +43,6 @@ def embedded(path: Path, block: str) -> dict[str, object]:
     return json.loads(found[1])
 
 
-# The file
-
-
 def test_the_page_stands_alone_and_runs_its_own_script_only(photos: Written) -> None:
     audit, path = photos
     text = path.read_text(encoding="utf-8")
@@ -104,9 +101,6 @@ def test_the_noise_matrix_has_its_intervals(photos: Written, tmp_path: Path) -> 
     assert "true classes (rows) and given labels (columns), 21 by 21" in text
     assert 'class="heat-grid"' in text
     assert '<table class="heat' not in text
-
-
-# In a browser
 
 
 CONTRASTS = """() => {
@@ -316,9 +310,6 @@ def test_a_photo_is_made_small_and_an_icon_stays_exact(tmp_path: Path) -> None:
     kind, content = looks[0].split(",")
     assert kind == "data:image/jpeg;base64"
     assert Image.open(io.BytesIO(base64.b64decode(content))).size == (320, 213)
-
-
-# Which samples it lists, and which of them can be seen
 
 
 def test_suspects_and_the_next_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,37 +121,25 @@ def test_a_missing_or_damaged_description_is_one_sentence_that_names_it(tmp_path
         assert len(str(refusal.value)) < 300 + len(str(path)), content
 
 
-MISFITS = """
-from torch import nn
+NETWORKS = """
+from torch.nn import Conv2d, Flatten, Linear, Sequential
 
-def more(num_classes):
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, num_classes + 1))
+fits = lambda num_classes: Sequential(Flatten(), Linear(64, num_classes))
+more = lambda num_classes: fits(num_classes + 1)
+colour = lambda num_classes: Conv2d(3, num_classes, 8)
 
-class Pair(nn.Sequential):
-    def __init__(self, num_classes):
-        super().__init__(nn.Flatten(), nn.Linear(64, num_classes))
-
-    def forward(self, images):
-        return super().forward(images), images
-
-def colour(num_classes):
-    return nn.Conv2d(3, num_classes, 8)
-
-def fits(num_classes):
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, num_classes))
+class Pair(Flatten):
+    __init__ = lambda self, num_classes: super().__init__()
+    forward = lambda self, images: (images, images)
 """
 
 
 def test_a_network_of_ones_own_that_does_not_fit_is_refused_before_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "misfits.py").write_text(MISFITS)
+    (tmp_path / "mine.py").write_text(NETWORKS)
     monkeypatch.syspath_prepend(tmp_path)
-    for name, got in {
-        "more": r"got \(N, 11\)",
-        "Pair": "got tuple",
-        "colour": "3 channels",
-    }.items():
-        with pytest.raises(ValueError, match=rf"^network: .*misfits:{name} .*\(N, 10\).*{got}"):
-            check_network(load_digits(), Configuration("digits", network=f"misfits:{name}"))
-    check_network(load_digits(), Configuration("digits", network="misfits:fits"))
+    for name, got in (("more", r"got \(N, 11\)"), ("Pair", "got tuple"), ("colour", "3 channels")):
+        with pytest.raises(ValueError, match=rf"^network: .*mine:{name} .*\(N, 10\).*{got}"):
+            check_network(load_digits(), Configuration("digits", network=f"mine:{name}"))
+    check_network(load_digits(), Configuration("digits", network="mine:fits"))
