@@ -88,7 +88,7 @@ class Description:
         )
         training = network.training
         try:
-            with torch.no_grad():
+            with torch.no_grad(), torch.random.fork_rng(devices=[]):
                 found: Any = network.eval()(torch.zeros(2, *self.input_shape))
         except Exception as error:
             raise ValueError(f"{expected}; {type(error).__name__}: {error}") from error
