@@ -27,7 +27,7 @@ def test_a_table_is_of_its_numbers(tmp_path: Path) -> None:
         load("losses").write_table(copy)
         assert copy.with_suffix(".md").read_text() == numbers.with_suffix(".md").read_text()
     named = ["audit-rare", "audit-groups", "audit-annotators", "audit-tables", "images-on-a-cpu"]
-    named += ["audit-small", "short-runs"]
+    named += ["audit-small", "short-runs", "growth"]
     writers = {name: load(name.replace("-", "_")).table for name in named}
     writers["fit-aarch64"] = lambda found: load("fit").describe(found) + "\n"
     for name, write in writers.items():
