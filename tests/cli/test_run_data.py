@@ -76,6 +76,9 @@ def test_other_labels_are_another_run(desk: Path, monkeypatch: pytest.MonkeyPatc
             assert_refused(train(*other, "--dry-run"))
         assert contents(desk / "run") == before
         assert goes_on in train().stdout
+    unmeasured = train("--validation", "0", "--output", "other", "--dry-run").stdout
+    assert "No accuracy will be measured" in unmeasured
+    assert "No accuracy will be measured" not in train("--output", "other", "--dry-run").stdout
     for other, samples in others.items():
         assert "% of held-out labels after the last epoch" in train(*other, "--fresh").stdout
         assert "holds this run, finished" in train(*other).stdout

@@ -179,8 +179,8 @@ def _measured(records: Iterable[RunRecord]) -> list[tuple[RunRecord, int, str]]:
     if unmeasured:
         message = (
             f"{count(len(unmeasured), 'run')} left out, neither tested nor validated: "
-            f"{few(unmeasured)}; train with a share to validate on (validation=0.1), or on data "
-            "with a test part"
+            f"{few(unmeasured)}; train with a share to validate on (--validation 0.1), or on "
+            "data with a test part"
         )
         if not comparable:
             raise ValueError(message)

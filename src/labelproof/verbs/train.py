@@ -74,6 +74,12 @@ def follow(
     raise StoppedError(saved, stop.exit_code)
 
 
+_UNMEASURED = (
+    "No accuracy will be measured, because there are no test examples; --validation 0.1 holds out "
+    "a tenth of the training examples."
+)
+
+
 @dataclass
 class TrainPlan:
     """A training before it starts.
@@ -127,10 +133,15 @@ class TrainPlan:
             f"examples: {used:,} of {count(dataset.num_classes, 'class', 'classes')}",
             f"noise: {_noise(self.examples.noise_rate, clean=self.examples.clean is not None)}",
             f"steps: {steps:,} in each of {count(configuration.epochs, 'epoch')}",
+            *([] if self._measured else [_UNMEASURED]),
             f"output: {self.folder} ({state})",
         ]
         comments = "\n".join(f"# {line}" for line in lines)
         self.request.reporter.say(f"{format_settings(configuration)}\n\n{comments}")
+
+    @property
+    def _measured(self) -> bool:
+        return "test" in self.examples.dataset.splits or self.configuration.validation > 0
 
     def _state(self) -> str:
         checkpoint = None if self.fresh else newest_whole(self.folder / "checkpoint")[1]
@@ -149,6 +160,8 @@ class TrainPlan:
         examples, reading = self.examples, self.request.reading  # examples first: they fill it in
         # A mistake in the network must leave no folder, nor cost an earlier run its own.
         check_network(examples.dataset, configuration)
+        if not self._measured:
+            reporter.say(_UNMEASURED)
         places = self.request.places(self.folder)
         # How the data were read, for evaluations and audits, as `fit` notes it.
         notes = Attempts(reading.as_values(), configuration.loss, places=places)
