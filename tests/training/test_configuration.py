@@ -67,6 +67,7 @@ def test_another_value_of_any_attribute_is_another_name_and_plain_values_lead_ba
 
 
 def test_texts_and_numbers_are_brought_to_one_form() -> None:
+    assert Configuration("photos/") == Configuration("photos")
     forms: list[tuple[str, Any, Any]] = [
         ("noise", "Symmetric:.40", "symmetric:0.4"),
         ("loss", " CE ", "ce"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -126,6 +127,7 @@ class Configuration:
         if not self.data.strip():
             raise ValueError(f"data: expected a dataset's name or a path, got {self.data!r}")
         canonical = {
+            "data": self.data.rstrip("/" + os.sep) or self.data,  # a shell may complete a slash
             "noise": str(parse_noise(self.noise)),
             "loss": format_loss(parse_loss(self.loss)),
             "algorithm": format_algorithm(self.algorithm),
