@@ -79,6 +79,7 @@ def test_other_data_are_refused_by_name(tmp_path: Path) -> None:
         provenance.refuse_other_data(tmp_path, lambda: "0a5c")
     audit = provenance.other_data(tmp_path, "pets.npz", "an audit")
     assert "holds an audit of other data: it is of pets.npz" in str(audit)
+    assert "--fresh, which keeps the decisions of a review" in str(audit)
 
 
 def test_a_description_says_what_the_network_is_fed(tmp_path: Path) -> None:
