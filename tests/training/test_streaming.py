@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -139,6 +141,19 @@ def test_images_of_several_shapes_need_a_resized_crop(tmp_path: Path):
         r"--augmentation resized-crop:SIZE",
     ):
         list(stream.batches([0, 1, 2], 2))
+
+
+@pytest.mark.slow
+def test_a_script_that_its_processes_run_again_is_told_so(tmp_path: Path):
+    write_images(tmp_path, ["a.png"])
+    script = (
+        f"from {StreamedImages.__module__} import ImageFiles, StreamedImages\n"
+        "next(StreamedImages(ImageFiles(['a.png']), workers=1).batches([0], 1))"
+    )
+    (tmp_path / "script.py").write_text(script)
+    command = [sys.executable, "script.py"]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert "under if __name__ == '__main__':" in ended.stderr
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")

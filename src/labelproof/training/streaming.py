@@ -114,7 +114,19 @@ class StreamedImages:
             return
         with interrupts(signal.SIG_IGN):
             batches = iter(loader)
-        for batch in batches:
+        while True:
+            try:
+                batch = next(batches, None)
+            except RuntimeError as error:
+                if "exited unexpectedly" not in str(error):
+                    raise
+                raise RuntimeError(
+                    "the processes that decode images ended; each runs the script that started "
+                    "them again, so a script has to call labelproof under "
+                    "if __name__ == '__main__':, or with workers=0"
+                ) from error
+            if batch is None:
+                return
             if isinstance(batch, Exception):
                 raise batch
             yield batch
