@@ -171,6 +171,12 @@ def test_a_record_that_is_broken_or_of_other_types_counts_as_none(tmp_path: Path
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="files are simpler there")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only /proc refuses files of everyone")
+def test_a_file_that_cannot_be_written_is_named() -> None:
+    with pytest.raises(OSError, match=r"'/proc/predictions\.csv'"):
+        write_text(Path("/proc/predictions.csv"), "new")
+
+
 @posix_only
 def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
     file = tmp_path / "predictions.csv"

@@ -152,7 +152,9 @@ def _replace(path: Path, content: bytes) -> None:
             os.fsync(stream.fileno())
         temporary.replace(path)
         sync(path.parent)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename == str(temporary):
+            error.filename = str(path)
         raise
