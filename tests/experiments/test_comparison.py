@@ -3,8 +3,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_images import write_images
 from made_records import committed, made_record
 
+import labelproof
 from labelproof.data.notices import DataWarning
 from labelproof.experiments.comparison import compare_runs, find_unfinished, read_records
 from labelproof.report.tables import COMPARISONS
@@ -120,3 +122,15 @@ def test_the_share_of_wrong_labels_is_unknown_without_the_truth() -> None:
     assert COMPARISONS["markdown"]([compared]).endswith("| unknown      |")
     assert COMPARISONS["csv"]([compared]).endswith("test,80,,1,,,")
     assert all(each.wrong_labels == each.noise_rate for each in committed())
+
+
+def test_one_folder_of_images_is_one_version_of_data_whatever_the_crop(tmp_path: Path) -> None:
+    write_images(tmp_path / "photos", [f"{kind}/{n}.png" for kind in "ab" for n in range(20)])
+    for side in (8, 12):
+        labelproof.fit(
+            tmp_path / "photos", network="cnn4(width=2,hidden=4)", loss="ce", epochs=1,
+            augmentation=f"resized-crop:{side}", audit=False, output=tmp_path / f"run{side}",
+        )  # fmt: skip
+    compared = compare_runs(read_records(tmp_path))
+    assert len(compared) == 2
+    assert not any("data version" in each.settings for each in compared)

@@ -12,6 +12,7 @@ from typing import Any
 
 from labelproof.data.notices import count, few, notice
 from labelproof.experiments.records import find_record_files, read_record_file
+from labelproof.fitting.attempts import read_attempts
 from labelproof.models.blend import BLEND
 from labelproof.training.files import read_json
 from labelproof.training.provenance import FINGERPRINT
@@ -76,9 +77,15 @@ def read_records(*folders: str | os.PathLike[str]) -> list[RunRecord]:
         if not Path(folder).is_dir():
             raise FileNotFoundError(f"{folder}: there is no such folder")
     files = {file.resolve(): file for folder in folders for file in find_record_files(Path(folder))}
-    return [
-        read_record_file(file) for file in files.values() if file.name == RECORD or _is_record(file)
-    ]
+    return [_read(file) for file in files.values() if file.name == RECORD or _is_record(file)]
+
+
+def _read(file: Path) -> RunRecord:
+    record, noted = read_record_file(file), read_attempts(file.parent)
+    if noted is None or "fingerprint" not in noted.asked:
+        return record
+    # That of the data as read; the run's own is of its decoded images, which depend on the crop.
+    return replace(record, data={**record.data, "fingerprint": noted.asked["fingerprint"]})
 
 
 def _is_record(file: Path) -> bool:
