@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from made_images import write_images
 from notices import told
 from numpy.typing import NDArray
-from PIL import Image
 
 from labelproof.data import load_dataset, splits
 from labelproof.training.configuration import Configuration
@@ -256,17 +256,9 @@ def test_rows_of_a_patient_stay_together_and_teach_nothing_about_her(tmp_path: P
     assert fingerprint(dataset) != fingerprint(told(load_dataset, path, label="kind")[0])
 
 
-def images(folder: Path, number: int) -> None:
-    folder.mkdir(parents=True)
-    generator = np.random.default_rng(len(folder.name))
-    for index in range(number):
-        pixels = generator.integers(0, 255, (6, 6, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(folder / f"{index}.png")
-
-
 def test_copies_of_images_stay_together_also_where_some_cannot_be_read(tmp_path: Path) -> None:
-    for name in ("cat", "horse"):
-        images(tmp_path / "photos" / name, 6)
+    names = [f"{name}/{n}.png" for name in ("cat", "horse") for n in range(6)]
+    write_images(tmp_path / "photos", names)
     shutil.copy(tmp_path / "photos/cat/2.png", tmp_path / "photos/horse/9.png")
     (tmp_path / "photos/cat/0.png").write_bytes(b"no image")
     dataset, _ = told(load_dataset, tmp_path / "photos", on_error="skip")
@@ -277,7 +269,7 @@ def test_copies_of_images_stay_together_also_where_some_cannot_be_read(tmp_path:
 
 
 def test_images_of_a_patient_stay_together(tmp_path: Path) -> None:
-    images(tmp_path / "scans", 12)
+    write_images(tmp_path / "scans", [f"{n}.png" for n in range(12)])
     rows = [f"scans/{i}.png,{'ab'[i % 2]},P{i // 4}" for i in range(12)]
     path = table(tmp_path, rows, header="scan,finding,patient")
     dataset, said = told(load_dataset, path, label="finding", group="patient")
