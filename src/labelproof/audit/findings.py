@@ -241,6 +241,7 @@ def suspect(
     if threads < 2:
         judge((0, 1))
     else:
+        # OpenMP has a limit for each thread; the others were set, and are restored, by the caller.
         with ThreadPoolExecutor(threads, initializer=threadpool_limits, initargs=(1,)) as pool:
             list(pool.map(judge, [(thread, threads) for thread in range(threads)]))
     counts = count_pairs(likeliest[:, 0].astype(np.int64), given, classes)
