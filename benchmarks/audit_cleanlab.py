@@ -89,7 +89,7 @@ def main() -> None:
             find_label_issues_batched,
         )
 
-        # With several processes, its default, it takes 50 times as long on two cores.
+        # One process: with several, its default, it is far slower on two cores.
         begun, clock = time.process_time(), time.perf_counter()
         find_label_issues_batched(labels=given, pred_probs=probabilities, verbose=False, n_jobs=1)
         batched, batched_wall = time.process_time() - begun, time.perf_counter() - clock

@@ -10,12 +10,12 @@ import torch
 from small_runs import plan_of, reference_optimizer, small, small_digits, small_run, train_epoch
 from torch import Tensor, nn
 
-from labelproof.losses import SparseRegularized, parse_loss, sparse_rate
+from labelproof.losses import CrossEntropy, SparseRegularized, parse_loss, sparse_rate
 from labelproof.models.text import make_network
 from labelproof.seeds import derive_seed
 from labelproof.training.augmentation import gather_images, parse_augmentation
 from labelproof.training.batches import Fetched, generator_for
-from labelproof.training.metrics import MEMORY, EpochSums, Tally
+from labelproof.training.metrics import MEMORY, EpochSums, Tally, explain_divergence
 from labelproof.training.step import make_direct
 from labelproof.training.trainer import Trainer
 
@@ -318,3 +318,10 @@ def test_a_tally_counts_labels_and_keeps_the_first_step_that_went_wrong() -> Non
             *("clean_seen", "wrong_seen", "correct"),
         ]
         assert list(sums.values())[1:] == [10, 5, 5, 5, 10, 10, 0]
+
+
+def test_a_loss_that_is_nan_before_any_update_is_no_matter_of_the_learning_rate() -> None:
+    first, later = (explain_divergence(step, 4, small(), CrossEntropy()) for step in (0, 1))
+    assert "before any update" in first
+    assert "a lower learning rate" in later
+    assert "a lower learning rate" not in first

@@ -217,11 +217,11 @@ class OtherDataError(ValueError):
 def other_data(folder: Path, data: str | None, kind: str = "a run") -> OtherDataError:
     """An error that names the folder's data, if known."""
     whose = f"it is of {readable(data)}, whose " if isinstance(data, str) else ""
-    anew = "by removing this one" if kind == "a run" else "which keeps the decisions of a review"
+    anew = ", which keeps the decisions of a review" if kind == "an audit" else ""
     return OtherDataError(
         f"{folder} holds {kind} of other data: {whose}labels, files or rows have changed since, or "
         "others were asked for; choose another folder (--output, or --runs of bench), or start "
-        f"anew with --fresh{' or' if kind == 'a run' else ','} {anew}"
+        f"anew with --fresh{anew}"
     )
 
 
